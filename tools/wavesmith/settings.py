@@ -33,6 +33,8 @@ SETTINGS = (
     Setting("WAVESMITH_HOST_ORDER", "", "seed of a random order of the threads of a block on the host target", "host"),
     Setting("WAVESMITH_HOST_LIBRARY", "", "host library to load in place of the installed one", "tool"),
     Setting("WAVESMITH_CACHE", "", "cache folder in place of $XDG_CACHE_HOME/wavesmith", "tool"),
+    Setting("CC", "", "C compiler of builds, in place of gcc or clang", "tool"),
+    Setting("CXX", "", "C++ compiler of builds, in place of g++ or clang++", "tool"),
 )
 
 BY_NAME = {setting.name: setting for setting in SETTINGS}

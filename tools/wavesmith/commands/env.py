@@ -1,0 +1,37 @@
+"""`wavesmith env`: the environment variables that change what wavesmith does."""
+
+from __future__ import annotations
+
+import click
+
+from .. import settings
+
+
+@click.command("env")
+@click.option("--json", "as_json", is_flag=True, help="Print a JSON list in place of the table.")
+def command(as_json: bool) -> None:
+    """Show every environment variable, its value and its default."""
+    if as_json:
+        _print_json()
+    else:
+        _print_table()
+
+
+def _print_json() -> None:
+    import json
+
+    rows = [{"name": s.name, "value": s.value, "default": s.default, "set": s.is_set, "read_by": s.read_by, "meaning": s.meaning} for s in settings.SETTINGS]
+    click.echo(json.dumps(rows, indent=2))
+
+
+def _print_table() -> None:
+    from rich.markup import escape
+    from rich.table import Table
+
+    from ..progress import print_table
+
+    table = Table("variable", "value", "default", "read by", "meaning", box=None, padding=(0, 1), pad_edge=False)
+    for setting in settings.SETTINGS:
+        value = f"[bold]{escape(setting.value)}[/bold]" if setting.is_set else escape(setting.value)
+        table.add_row(setting.name, value, escape(setting.default), setting.read_by, escape(setting.meaning))
+    print_table(table)

@@ -25,7 +25,7 @@ struct MulMat {
     Tensor weights;      // src0, any supported type, nb[0] = size of one element or block
     Tensor activations;  // src1, f32, any nb
     Tensor output;       // dst, f32, nb[0] = 4
-    Tensor ids;          // MUL_MAT_ID only: i32 [n_expert_used, n_tokens]; data == nullptr otherwise
+    Tensor ids;          // MUL_MAT_ID only: i32 [n_expert_used, n_tokens]; all zero otherwise
     // Checked build only: int32 sums per scale group, [N][M][K / group] for a plain two-dimensional product, or nullptr.
     int32_t * integer_sums       = nullptr;
     size_t    integer_sums_bytes = 0;
@@ -44,6 +44,9 @@ enum class Result {
     fault,             // the checked build found an out-of-range access, a race or a diverging wave
     out_of_memory,
 };
+
+// MUL_MAT_ID is told from MUL_MAT by the strides of `ids`, so that `supports` needs no data.
+bool is_mul_mat_id(const MulMat & problem);
 
 // Says whether `run` would take the product, looking at types, sizes and strides only (data pointers may be null).
 // On Result::unsupported, `reason` is one short clause such as "weights of type q8_1".

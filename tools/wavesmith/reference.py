@@ -1,0 +1,284 @@
+"""What the kernels must compute, in numpy: float64 products, exact integer sums, and the Q8_1 quantisation of activations.
+
+Everything here is written from the formats' definitions (ggml/src/ggml-common.h, ggml/src/ggml-cuda/quantize.cu), not from the
+kernels, so that the two check each other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import numpy as np
+
+LAYOUTS = ("d4", "ds4", "d2s6")
+BLOCK_VALUES = 128
+BLOCK_BYTES = 144
+_HALF_MAX = 65504.0
+
+
+# Activations ---------------------------------------------------------------------------------------------------------
+
+
+def _round_half_away(values: np.ndarray) -> np.ndarray:
+    import numpy as np
+
+    magnitude = np.abs(values)
+    whole = np.floor(magnitude)
+    return np.copysign(whole + (magnitude - whole >= 0.5), values)
+
+
+def pad_columns(x: np.ndarray) -> np.ndarray:
+    """float32 [N, K] with zeros appended until K is a multiple of 128."""
+    import numpy as np
+
+    n, k = x.shape
+    padded = np.zeros((n, -(-k // BLOCK_VALUES) * BLOCK_VALUES), np.float32)
+    padded[:, :k] = x
+    return padded
+
+
+def quantize_groups(x: np.ndarray, group: int) -> tuple[np.ndarray, np.ndarray]:
+    """Quantises every `group` values of K to int8: q = round(x * (127 / max|x|)) with halves away from zero, d = 1 / (127 / max|x|).
+
+    x: float32 [N, K], K a multiple of `group`. Returns q int8 [N, K] and d float32 [N, K / group]. A group of zeros gives q = 0 and
+    d = 0, so does one so small that 127 / max|x| overflows; a group with a NaN gives q = 0 and d = NaN.
+    """
+    import numpy as np
+
+    groups = x.reshape(len(x), -1, group)
+    with np.errstate(all="ignore"):
+        largest = np.abs(groups).max(axis=-1, keepdims=True) if groups.size else np.zeros((*groups.shape[:2], 1), np.float32)
+        inverse = np.float32(127) / largest
+        scaled = groups * inverse
+        usable = np.abs(scaled) <= 128
+        q = np.where(usable, _round_half_away(np.where(usable, scaled, np.float32(0))), 0).astype(np.int8)
+        d = np.float32(1) / inverse
+    return q.reshape(x.shape), d[..., 0]
+
+
+@dataclass(frozen=True)
+class QuantizedActivations:
+    """What mmq multiplies with. q: int8 [N, K padded to 128]; d: float32 [N, K / 32]; sums: int32 [N, K / 16] of the q."""
+
+    q: np.ndarray
+    d: np.ndarray
+    sums: np.ndarray
+
+    @property
+    def values(self) -> np.ndarray:
+        """float64 [N, K padded]: the activations that the integers stand for."""
+        import numpy as np
+
+        return self.q.astype(np.float64) * np.repeat(self.d.astype(np.float64), 32, axis=1)
+
+
+def quantize_activations(x: np.ndarray) -> QuantizedActivations:
+    """float32 [N, K] as the matrix kernels quantise it: groups of 32, K padded with zeros to a multiple of 128."""
+    import numpy as np
+
+    q, d = quantize_groups(pad_columns(x), 32)
+    return QuantizedActivations(q, d, q.reshape(len(q), -1, 16).sum(axis=-1, dtype=np.int32))
+
+
+def _group_sums(x: np.ndarray, group: int) -> np.ndarray:
+    """float32 sums of `group` values in stock's order: four neighbours left to right, then halves added pairwise."""
+    import numpy as np
+
+    fours = x.reshape(len(x), -1, group // 4, 4)
+    with np.errstate(all="ignore"):
+        sums = fours[..., 0] + fours[..., 1] + fours[..., 2] + fours[..., 3]
+        while sums.shape[-1] > 1:
+            half = sums.shape[-1] // 2
+            sums = sums[..., :half] + sums[..., half:]
+    return sums[..., 0]
+
+
+def _half(values: np.ndarray) -> np.ndarray:
+    import numpy as np
+
+    with np.errstate(over="ignore"):
+        return values.astype(np.float16)
+
+
+def _finite_half(values: np.ndarray) -> np.ndarray:
+    """f16, what lies past its range clamped to the largest finite value (NaN stays NaN)."""
+    import numpy as np
+
+    return np.clip(values, -_HALF_MAX, _HALF_MAX).astype(np.float16)
+
+
+def _header(x: np.ndarray, d: np.ndarray, layout: str) -> np.ndarray:
+    """uint8 [N, blocks, 16]: scales and sums in front of a block's integers."""
+    import numpy as np
+
+    n, blocks = len(x), x.shape[1] // BLOCK_VALUES
+    if layout == "d4":
+        return d.reshape(n, blocks, 4).view(np.uint8)
+    if layout == "ds4":
+        pairs = np.stack((_half(d), _finite_half(_group_sums(x, 32))), axis=-1)
+        return pairs.reshape(n, blocks, 8).view(np.uint8)
+    sums = _finite_half(_group_sums(x, 16)).reshape(n, blocks, 8)[..., :6]
+    return np.ascontiguousarray(np.concatenate((_half(d).reshape(n, blocks, 2), sums), axis=-1)).view(np.uint8)
+
+
+def quantize_q8_1(x: np.ndarray, layout: str) -> np.ndarray:
+    """float32 [N, K] -> uint8 [ceil(K / 128), N, 144] in stock's byte order (block_q8_1_mmq in ggml/src/ggml-cuda/mmq.cuh)."""
+    import numpy as np
+
+    padded = pad_columns(x)
+    n, blocks = len(padded), padded.shape[1] // BLOCK_VALUES
+    q, d = quantize_groups(padded, 64 if layout == "d2s6" else 32)
+    out = np.empty((n, blocks, BLOCK_BYTES), np.uint8)
+    out[..., :16] = _header(padded, d, layout)
+    out[..., 16:] = q.reshape(n, blocks, BLOCK_VALUES).view(np.uint8)
+    return np.ascontiguousarray(out.transpose(1, 0, 2))
+
+
+# Weights -------------------------------------------------------------------------------------------------------------
+
+_IQ4_VALUES = (-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113)
+
+
+def _nibbles(packed: np.ndarray) -> np.ndarray:
+    """[B, bytes] -> [B, 2 * bytes]: all the low halves, then all the high halves."""
+    import numpy as np
+
+    return np.concatenate((packed & 15, packed >> 4), axis=1)
+
+
+def _fifth_bits(packed: np.ndarray) -> np.ndarray:
+    """[B, 4] little-endian bits -> [B, 32] of 0 or 16."""
+    import numpy as np
+
+    return np.unpackbits(packed, axis=1, bitorder="little") << 4
+
+
+def _crumbs(packed: np.ndarray, run: int) -> np.ndarray:
+    """[B, bytes] -> [B, 4 * bytes]: for every `run` bytes the lowest two bits of each, then the next two, and so on."""
+    import numpy as np
+
+    runs = packed.reshape(len(packed), -1, 1, run)
+    shifts = np.array([0, 2, 4, 6], np.uint8).reshape(1, 1, 4, 1)
+    return (runs >> shifts & 3).reshape(len(packed), -1)
+
+
+def _paired_nibbles(packed: np.ndarray, run: int) -> np.ndarray:
+    """[B, bytes] -> [B, 2 * bytes]: for every `run` bytes the low halves, then the high halves."""
+    import numpy as np
+
+    runs = packed.reshape(len(packed), -1, 1, run)
+    return (runs >> np.array([0, 4], np.uint8).reshape(1, 1, 2, 1) & 15).reshape(len(packed), -1)
+
+
+def _bit_planes(packed: np.ndarray) -> np.ndarray:
+    """[B, 32] -> [B, 256]: bit 0 of all the bytes, then bit 1, and so on."""
+    import numpy as np
+
+    return (packed[:, None, :] >> np.arange(8, dtype=np.uint8).reshape(1, 8, 1) & 1).reshape(len(packed), -1)
+
+
+def _signed(values: np.ndarray, offset: int = 0) -> np.ndarray:
+    import numpy as np
+
+    return (values.astype(np.int16) - offset).astype(np.int8)
+
+
+def _iq4(indices: np.ndarray) -> np.ndarray:
+    import numpy as np
+
+    return np.array(_IQ4_VALUES, np.int8)[indices]
+
+
+def _q6_k(b: np.ndarray) -> np.ndarray:
+    return _signed(_paired_nibbles(b[:, :128], 64) | _crumbs(b[:, 128:192], 32) << 4, 32)
+
+
+@dataclass(frozen=True)
+class _IntegerFormat:
+    """How a block's integers lie: values that share a scale, and the unpacking of blocks uint8 [B, bytes] to int8 [B, values]."""
+
+    group: int
+    unpack: Callable[[np.ndarray], np.ndarray]
+
+
+_FORMATS = {
+    "Q4_0": _IntegerFormat(32, lambda b: _signed(_nibbles(b[:, 2:]), 8)),
+    "Q4_1": _IntegerFormat(32, lambda b: _signed(_nibbles(b[:, 4:]))),
+    "Q5_0": _IntegerFormat(32, lambda b: _signed(_nibbles(b[:, 6:]) | _fifth_bits(b[:, 2:6]), 16)),
+    "Q5_1": _IntegerFormat(32, lambda b: _signed(_nibbles(b[:, 8:]) | _fifth_bits(b[:, 4:8]))),
+    "Q8_0": _IntegerFormat(32, lambda b: b[:, 2:].view("int8")),
+    "Q2_K": _IntegerFormat(16, lambda b: _signed(_crumbs(b[:, 16:80], 32))),
+    "Q3_K": _IntegerFormat(16, lambda b: _signed(_crumbs(b[:, 32:96], 32) | _bit_planes(b[:, :32]) << 2, 4)),
+    "Q4_K": _IntegerFormat(32, lambda b: _signed(_paired_nibbles(b[:, 16:], 32))),
+    "Q5_K": _IntegerFormat(32, lambda b: _signed(_paired_nibbles(b[:, 48:], 32) | _bit_planes(b[:, 16:48]) << 4)),
+    "Q6_K": _IntegerFormat(16, _q6_k),
+    "IQ4_NL": _IntegerFormat(32, lambda b: _iq4(_nibbles(b[:, 2:]))),
+    "IQ4_XS": _IntegerFormat(32, lambda b: _iq4(_paired_nibbles(b[:, 8:], 16))),
+}
+
+INTEGER_TYPES = tuple(_FORMATS)
+
+
+def scale_group(type_name: str) -> int:
+    """Values that share one scale (16 or 32); 0 for a type without integers here (F32, F16, BF16 and those that stock keeps)."""
+    return _FORMATS[type_name].group if type_name in _FORMATS else 0
+
+
+def unpack_integers(type_name: str, rows: np.ndarray) -> np.ndarray:
+    """uint8 [M, row_bytes] -> int8 [M, K]: the quantised integers as the kernels multiply them (Q4_0: q - 8, IQ4_NL: table value, ...)."""
+    import numpy as np
+    from gguf.constants import GGML_QUANT_SIZES, GGMLQuantizationType
+
+    size = GGML_QUANT_SIZES[GGMLQuantizationType[type_name]][1]
+    blocks = np.ascontiguousarray(rows).reshape(-1, size)
+    return _FORMATS[type_name].unpack(blocks).reshape(len(rows), -1)
+
+
+def integer_sums(type_name: str, rows: np.ndarray, q: np.ndarray) -> np.ndarray:
+    """int32 [N, M, K / group]: sum over each scale group of weight integer * activation integer.
+
+    rows: uint8 [M, row_bytes]; q: int8 [N, at least K]. Computed in float32, where it is exact: no partial sum exceeds
+    32 * 128 * 127 < 2^24.
+    """
+    import numpy as np
+
+    group = scale_group(type_name)
+    weights = unpack_integers(type_name, rows)
+    m, k = weights.shape
+    left = q[:, :k].astype(np.float32).reshape(len(q), k // group, group).transpose(1, 0, 2)
+    right = weights.astype(np.float32).reshape(m, k // group, group).transpose(1, 2, 0)
+    return np.ascontiguousarray((left @ right).transpose(1, 2, 0).astype(np.int32))
+
+
+def dequantize(type_name: str, rows: np.ndarray) -> np.ndarray:
+    """uint8 [M, row_bytes] -> float32 [M, K], by the gguf package. NotImplementedError from gguf for a type it cannot read."""
+    import numpy as np
+    from gguf import quants
+    from gguf.constants import GGMLQuantizationType
+
+    with np.errstate(all="ignore"):
+        return quants.dequantize(np.ascontiguousarray(rows), GGMLQuantizationType[type_name])
+
+
+def can_dequantize(type_name: str) -> bool:
+    from gguf import quants
+    from gguf.constants import GGMLQuantizationType
+
+    return type_name in ("F32", "F16") or GGMLQuantizationType[type_name] in quants._type_traits
+
+
+def mul_mat(type_name: str, rows: np.ndarray, x: np.ndarray, chunk_values: int = 1 << 23) -> np.ndarray:
+    """float64 [N, M] = x [N, K] times the dequantised rows, in chunks of about `chunk_values` weights to bound memory."""
+    import numpy as np
+
+    out = np.empty((len(x), len(rows)))
+    step = max(1, chunk_values // max(1, x.shape[1]))
+    columns = x.astype(np.float64)
+    for start in range(0, len(rows), step):
+        weights = dequantize(type_name, rows[start : start + step]).astype(np.float64)
+        with np.errstate(all="ignore"):
+            np.matmul(columns, weights.T, out=out[:, start : start + step])
+    return out

@@ -1,0 +1,1 @@
+ggml_custom_kernels_add(hip)

@@ -9,11 +9,14 @@
 namespace wavesmith {
 
 struct ExpertSlotsArguments {
-    const uint8_t * ids;          // i32 [tokens][used]
+    const uint8_t * ids;          // i32 [tokens][used]: the expert of each slot
     int32_t *       slots;        // [tokens * used]: token * used + place
     int32_t *       slot_bounds;  // [experts + 1]
-    int32_t         tokens, used, experts;
-    int64_t         nb0, nb1;  // of ids, bytes
+    int32_t         tokens;       // rows of ids
+    int32_t         used;         // experts per token
+    int32_t         experts;      // experts of the layer
+    int64_t         nb0;          // bytes between the places of a token in ids
+    int64_t         nb1;          // bytes between the tokens of ids
 };
 
 template <class Arch_> struct ExpertSlots {

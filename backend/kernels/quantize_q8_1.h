@@ -12,10 +12,15 @@ namespace wavesmith {
 
 struct QuantizeQ8_1Arguments {
     const uint8_t * input;   // f32, any strides
-    uint8_t *       output;  // [ceil(k / 128)][rows] blocks, rows = ne1 * ne2 * ne3
-    int32_t         k;
-    int32_t         ne1, ne2, ne3;
-    int64_t         nb0, nb1, nb2, nb3;  // of input, bytes
+    uint8_t *       output;  // blocks [ceil(k / 128)][ne1 * ne2 * ne3]
+    int32_t         k;       // values of a row
+    int32_t         ne1;     // rows, dimension 1
+    int32_t         ne2;     // entries, dimension 2
+    int32_t         ne3;     // entries, dimension 3
+    int64_t         nb0;     // bytes between values of the input
+    int64_t         nb1;     // bytes between its rows
+    int64_t         nb2;     // bytes between its entries of dimension 2
+    int64_t         nb3;     // bytes between its entries of dimension 3
 };
 
 template <class Arch_, Q8_1Layout layout> struct QuantizeQ8_1 {

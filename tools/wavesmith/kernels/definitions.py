@@ -1,0 +1,118 @@
+"""What `backend/` defines: GGUF types, tile plans and argument lists, read from the headers themselves.
+
+The headers are the only place where these are written down; this module relies on their fixed form (one `struct` per
+type header, one `MMQ_PLAN(...)` row per line, one field per line in an argument struct) and says so when it is broken.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from .. import resources
+from ..errors import BadInput
+
+
+@dataclass(frozen=True)
+class Quant:
+    """A quantised GGUF type: `stem` names its header in quants/, `struct` its C++ struct."""
+
+    stem: str
+    struct: str
+    name: str
+    ggml_type: int
+    block_values: int
+    block_bytes: int
+    group: int
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A row of plan/mmq_plans.inc."""
+
+    architecture: str
+    group: int
+    tile_m: int
+    tile_n: int
+    waves_m: int
+    waves_n: int
+
+    @property
+    def name(self) -> str:
+        return f"{self.tile_m}x{self.tile_n}"
+
+    @property
+    def waves(self) -> int:
+        return self.waves_m * self.waves_n
+
+
+@dataclass(frozen=True)
+class Argument:
+    """A kernel argument: `meaning` is the comment beside the field."""
+
+    name: str
+    type: str
+    meaning: str
+
+
+def _read(relative: str) -> str:
+    path = resources.backend() / relative
+    try:
+        return path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise BadInput(f"{path}: {error.strerror}") from None
+
+
+def _integer(text: str, name: str, path: str) -> int:
+    found = re.search(rf"static constexpr int\s+{name}\s*=\s*(\d+);", text)
+    if not found:
+        raise BadInput(f"backend/{path}: no 'static constexpr int {name} = …;'")
+    return int(found.group(1))
+
+
+def quant(stem: str) -> Quant:
+    """The type that quants/<stem>.h defines."""
+    path = f"quants/{stem}.h"
+    text = _read(path)
+    struct = re.search(r"^struct (\w+) \{", text, re.MULTILINE)
+    name = re.search(r'static constexpr const char \* name\s*=\s*"([^"]+)";', text)
+    if not struct or not name:
+        raise BadInput(f"backend/{path}: no struct with a name")
+    numbers = {key: _integer(text, key, path) for key in ("ggml_type", "block_values", "block_bytes", "group")}
+    return Quant(stem=stem, struct=struct.group(1), name=name.group(1), **numbers)
+
+
+def quants() -> list[Quant]:
+    """Every quantised type, in order of its ggml number."""
+    stems = sorted(Path(path).stem for path in (resources.backend() / "quants").glob("*.h"))
+    return sorted((quant(stem) for stem in stems), key=lambda item: item.ggml_type)
+
+
+def plans() -> list[Plan]:
+    """Every row of plan/mmq_plans.inc."""
+    rows = re.findall(r"^MMQ_PLAN\(\s*(\w+)\s*,\s*(\d+)\s*,\s*(\d+)\s*,\s*(\d+)\s*,\s*(\d+)\s*,\s*(\d+)\s*\)", _read("plan/mmq_plans.inc"), re.MULTILINE)
+    if not rows:
+        raise BadInput("backend/plan/mmq_plans.inc: no MMQ_PLAN row")
+    return [Plan(row[0], *(int(value) for value in row[1:])) for row in rows]
+
+
+_FIELD = re.compile(r"^\s+(?P<type>(?:const )?\w+(?: \*)?)\s+(?P<names>\w+(?:, \w+)*);\s*(?://\s*(?P<meaning>.*))?$")
+
+
+def arguments(header: str, struct: str) -> list[Argument]:
+    """The fields of an argument struct in a kernel header, in order; the layout of its members is that of a kernel's arguments."""
+    text = _read(f"kernels/{header}")
+    body = re.search(rf"^struct {struct} \{{\n(.*?)^\}};", text, re.MULTILINE | re.DOTALL)
+    if not body:
+        raise BadInput(f"backend/kernels/{header}: no struct {struct}")
+    fields: list[Argument] = []
+    for line in body.group(1).splitlines():
+        if not line.strip() or line.strip().startswith("//"):
+            continue
+        found = _FIELD.match(line)
+        if not found:
+            raise BadInput(f"backend/kernels/{header}: cannot read the field '{line.strip()}'")
+        for name in found["names"].split(", "):
+            fields.append(Argument(name, found["type"].strip(), (found["meaning"] or "").strip()))
+    return fields

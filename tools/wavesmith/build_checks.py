@@ -70,7 +70,7 @@ def check_compiler(cxx: Compiler) -> None:
         source = Path(folder) / "probe.cpp"
         source.write_text(_PROBE)
         command = [cxx.path, "-std=c++17", "-pthread", str(source), "-o", str(source.with_suffix(""))]
-        result = subprocess.run(command, capture_output=True, text=True, errors="replace")
+        result = subprocess.run(command, check=False, capture_output=True, text=True, errors="replace")
     if result.returncode != 0:
         reason = next((line for line in result.stderr.splitlines() if "error" in line), result.stderr.strip() or "no output")
         raise CannotBuild(f"{cxx.path} cannot build a C++17 program: {reason}; a complete compiler comes with: {install_command()}")
@@ -131,7 +131,7 @@ def _partner(compiler: str, *, to_cxx: bool) -> str:
 
 
 def _version(path: str) -> str:
-    result = subprocess.run([path, "--version"], capture_output=True, text=True, errors="replace")
+    result = subprocess.run([path, "--version"], check=False, capture_output=True, text=True, errors="replace")
     lines = result.stdout.splitlines()
     if result.returncode != 0 or not lines:
         raise CannotBuild(f"{path} --version failed; install a working compiler with: {install_command()}")

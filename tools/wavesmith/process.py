@@ -10,7 +10,9 @@ import re
 import shlex
 import signal
 import subprocess
-from collections.abc import Callable, Mapping, Sequence
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 from .errors import BuildFailed, CannotBuild, CannotRun, WavesmithError
@@ -23,6 +25,7 @@ _ERROR_LINE = re.compile(
     r"(^|[\s:])(fatal )?error( [A-Z]+\d+)?:|^CMake Error|undefined reference|multiple definition|GGML_ASSERT|Traceback|^error\b|failed to|[Ee]rror loading",
 )
 _GRACE_SECONDS = 5.0
+_STOPPING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 def run(
@@ -46,8 +49,7 @@ def run(
         start = file.tell()
         file.write(f"$ {shlex.join(map(str, command))}\n".encode())
         file.flush()
-        process = _start(command, cwd, environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-        try:
+        with _running(command, cwd, environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as process:
             for line in process.stdout:
                 file.write(line)
                 file.flush()
@@ -55,9 +57,6 @@ def run(
                 if progress:
                     on_progress(int(progress[1]), int(progress[2]))
             status = process.wait()
-        except BaseException:
-            _stop(process)
-            raise
     if status != 0:
         raise _describe_failure(what or Path(command[0]).name, status, log, start, failure)
 
@@ -77,15 +76,11 @@ def capture(
         start = file.tell() if log else 0
         file.write(f"$ {shlex.join(map(str, command))}\n".encode())
         file.flush()
-        process = _start(command, cwd, environment, stdout=subprocess.PIPE, stderr=file)
         try:
-            output, _ = process.communicate(timeout=timeout)
+            with _running(command, cwd, environment, stdout=subprocess.PIPE, stderr=file) as process:
+                output, _ = process.communicate(timeout=timeout)
         except subprocess.TimeoutExpired:
-            _stop(process)
             raise failure(f"{what or Path(command[0]).name} did not finish within {timeout:g} s" + (f" (log: {log})" if log else "")) from None
-        except BaseException:
-            _stop(process)
-            raise
         if log:
             file.write(output)
     if process.returncode != 0:
@@ -109,14 +104,17 @@ def first_error_line(log: Path, start: int = 0) -> str | None:
     return lines[-1] if lines else None
 
 
-def _start(
+@contextmanager
+def _running(
     command: Sequence[str | Path],
     cwd: Path | None,
     environment: Mapping[str, str] | None,
     **streams: object,
-) -> subprocess.Popen[bytes]:
+) -> Iterator[subprocess.Popen[bytes]]:
+    """Start a program in a process group of its own; any exception inside the block stops the whole group."""
+    release = _hold_signals()
     try:
-        return subprocess.Popen(
+        process = subprocess.Popen(
             [str(part) for part in command],
             cwd=cwd,
             env=dict(environment) if environment is not None else None,
@@ -125,7 +123,33 @@ def _start(
             **streams,
         )
     except OSError as error:
+        release()
         raise CannotRun(f"cannot start {command[0]}: {error.strerror}") from error
+    try:
+        release()
+        yield process
+    except BaseException:
+        _stop(process)
+        raise
+
+
+def _hold_signals() -> Callable[[], None]:
+    """Put off Ctrl-C and termination until the returned function is called.
+
+    One that came while a program is being started would leave it running with nobody knowing its number.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        return lambda: None
+    arrived: list[int] = []
+    previous = {number: signal.signal(number, lambda number, _frame: arrived.append(number)) for number in _STOPPING}
+
+    def release() -> None:
+        for number, handler in previous.items():
+            signal.signal(number, handler)
+        for number in arrived:
+            signal.raise_signal(number)
+
+    return release
 
 
 def _stop(process: subprocess.Popen[bytes]) -> None:

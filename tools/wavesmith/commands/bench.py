@@ -43,7 +43,7 @@ def command(
     from ..progress import Steps
 
     steps = Steps("bench")
-    path = models.get(model)
+    path = models.get(model).path
     made = build.ensure(target, llama, steps=steps)
     threads = threads or bench.default_threads()
     comparison = bench.compare(made, path, prompt=prompt, generate=generate, threads=threads, repetitions=repetitions, family=family, steps=steps)

@@ -21,18 +21,22 @@ function(wavesmith_host_settings target)
     target_include_directories(${target} PRIVATE ${WAVESMITH_BACKEND_DIR})
 endfunction()
 
-# Writes one source file per GGUF type, mmq_<type>.cpp, from plan/mmq_instance.cpp.in, and puts their paths into `result`.
+# Writes one source file per GGUF type, mmq_<type>.cpp, from plan/mmq_instance.cpp.in, and puts their paths into `result`;
+# beside them mmq_types.inc, a line MMQ_TYPE(<type>) for each.
 # A type is a header directly in quants/, named like its struct in lower case; what types share lies in quants/support/.
 function(wavesmith_kernel_instances result)
     file(GLOB headers CONFIGURE_DEPENDS ${WAVESMITH_BACKEND_DIR}/quants/*.h)
     set(sources "")
+    set(types "")
     foreach (header IN LISTS headers)
         get_filename_component(WAVESMITH_QUANT ${header} NAME_WE)
         string(TOUPPER ${WAVESMITH_QUANT} WAVESMITH_QUANT_STRUCT)
         set(source ${CMAKE_CURRENT_BINARY_DIR}/instances/mmq_${WAVESMITH_QUANT}.cpp)
         configure_file(${WAVESMITH_BACKEND_DIR}/plan/mmq_instance.cpp.in ${source} @ONLY)
         list(APPEND sources ${source})
+        string(APPEND types "MMQ_TYPE(${WAVESMITH_QUANT})\n")
     endforeach()
+    file(CONFIGURE OUTPUT ${CMAKE_CURRENT_BINARY_DIR}/instances/mmq_types.inc CONTENT "${types}" @ONLY)
     set(${result} "${sources}" PARENT_SCOPE)
 endfunction()
 
@@ -43,5 +47,6 @@ function(wavesmith_add_kernels)
     file(GLOB sources CONFIGURE_DEPENDS ${WAVESMITH_BACKEND_DIR}/platform/host/*.cpp ${WAVESMITH_BACKEND_DIR}/plan/*.cpp)
     add_library(wavesmith-kernels OBJECT ${sources} ${instances})
     wavesmith_host_settings(wavesmith-kernels)
+    target_include_directories(wavesmith-kernels PRIVATE ${CMAKE_CURRENT_BINARY_DIR}/instances)
     target_link_libraries(wavesmith-kernels PRIVATE Threads::Threads)
 endfunction()

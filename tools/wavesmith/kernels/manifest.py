@@ -1,0 +1,62 @@
+"""The manifest beside a folder of code objects: all that a launcher needs (docs/manifest.md, schemas/manifest.schema.json)."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from ..errors import BadInput
+from .compiler import Resources
+from .device_source import TILE_K, Kernel
+
+SCHEMA = 1
+FILE_NAME = "manifest.json"
+
+_SIZES = {"int32_t": "i32", "int64_t": "i64"}
+
+
+def entry(kernel: Kernel, target: str, file: str, resources: Resources) -> dict:
+    """One element of "kernels"."""
+    plan = kernel.plan
+    return {
+        "target": target,
+        "file": file,
+        "symbol": kernel.symbol,
+        "op": kernel.operation,
+        "type": kernel.type,
+        "plan": {"tile_m": plan.tile_m, "tile_n": plan.tile_n, "tile_k": TILE_K, "stages": 1, "waves": plan.waves, "split_k": 1} if plan else None,
+        "args": [{"name": arg.name, "type": _SIZES.get(arg.type, "pointer"), "meaning": arg.meaning} for arg in kernel.arguments],
+        "block": [kernel.threads, 1, 1],
+        "grid": kernel.grid,
+        "dynamic_lds_bytes": 0,
+        "vgprs": resources.vgprs,
+        "agprs": resources.agprs,
+        "sgprs": resources.sgprs,
+        "static_lds_bytes": resources.static_lds_bytes,
+        "scratch_bytes": resources.scratch_bytes,
+        "vgpr_spills": resources.vgpr_spills,
+        "sgpr_spills": resources.sgpr_spills,
+    }
+
+
+def write(folder: Path, compiler: str, kernels: list[dict]) -> Path:
+    """Writes `manifest.json` atomically."""
+    path = folder / FILE_NAME
+    partial = path.with_suffix(".json.part")
+    partial.write_text(json.dumps({"schema": SCHEMA, "compiler": compiler, "kernels": kernels}, indent=1) + "\n", encoding="utf-8")
+    partial.replace(path)
+    return path
+
+
+def read(path: Path) -> dict:
+    """Reads a manifest, given the file or its folder; BadInput with one line if it is none."""
+    file = path / FILE_NAME if path.is_dir() else path
+    try:
+        data = json.loads(file.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise BadInput(f"{file}: {error.strerror}") from None
+    except ValueError as error:
+        raise BadInput(f"{file}: not JSON ({error})") from None
+    if not isinstance(data, dict) or data.get("schema") != SCHEMA or not isinstance(data.get("kernels"), list):
+        raise BadInput(f"{file}: not a manifest of schema {SCHEMA}")
+    return data

@@ -270,15 +270,20 @@ def can_dequantize(type_name: str) -> bool:
     return type_name in ("F32", "F16") or GGMLQuantizationType[type_name] in quants._type_traits
 
 
-def mul_mat(type_name: str, rows: np.ndarray, x: np.ndarray, chunk_values: int = 1 << 23) -> np.ndarray:
-    """float64 [N, M] = x [N, K] times the dequantised rows, in chunks of about `chunk_values` weights to bound memory."""
+def mul_mat(type_name: str, rows: np.ndarray, x: np.ndarray, squares: np.ndarray | None = None, chunk_values: int = 1 << 22) -> np.ndarray:
+    """float64 [N, M] = x [N, K] times the dequantised rows, in chunks of about `chunk_values` weights to bound memory.
+
+    squares: float64 [M], filled with the sum of squares of each row when given.
+    """
     import numpy as np
 
     out = np.empty((len(x), len(rows)))
     step = max(1, chunk_values // max(1, x.shape[1]))
     columns = x.astype(np.float64)
-    for start in range(0, len(rows), step):
-        weights = dequantize(type_name, rows[start : start + step]).astype(np.float64)
-        with np.errstate(all="ignore"):
+    with np.errstate(all="ignore"):
+        for start in range(0, len(rows), step):
+            weights = dequantize(type_name, rows[start : start + step]).astype(np.float64)
             np.matmul(columns, weights.T, out=out[:, start : start + step])
+            if squares is not None:
+                np.einsum("mk,mk->m", weights, weights, out=squares[start : start + step])
     return out

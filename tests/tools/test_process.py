@@ -113,7 +113,9 @@ def test_an_exception_stops_the_whole_process_group(tmp_path: Path) -> None:
 
 def test_ctrl_c_on_the_tool_stops_what_it_runs(tmp_path: Path) -> None:
     pid_file = tmp_path / "pid"
-    code = f"from pathlib import Path; from wavesmith import process; process.run(['sh', '-c', 'echo $$ > {pid_file}; sleep 60'], Path({str(tmp_path / 'log')!r}))"
+    code = (
+        f"from pathlib import Path; from wavesmith import process; process.run(['sh', '-c', 'echo $$ > {pid_file}; sleep 60'], Path({str(tmp_path / 'log')!r}))"
+    )
     tool = subprocess.Popen([sys.executable, "-c", code], stderr=subprocess.DEVNULL)
     deadline = time.monotonic() + 30
     while not (pid_file.exists() and pid_file.read_text().strip()) and time.monotonic() < deadline:

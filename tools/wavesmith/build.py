@@ -8,6 +8,7 @@ continued where it stopped.
 from __future__ import annotations
 
 import contextlib
+import errno
 import json
 import os
 import shutil
@@ -17,7 +18,7 @@ from pathlib import Path
 
 from . import build_checks, build_plan, cache, cmake_file_api, process, resources
 from .build_plan import Plan
-from .errors import BadInput, BuildFailed, CannotRun
+from .errors import BadInput, BuildFailed, CannotBuild, CannotRun
 from .progress import Step, Steps
 
 MANIFEST = "build.json"
@@ -170,6 +171,12 @@ def _prepare(plan: Plan, via: str, steps: Steps) -> None:
         _copy_module(plan.prefix / "module")
 
 
+def _fetch(plan: Plan, via: str, step: Step) -> Path:
+    from . import source
+
+    return source.get(plan.source, via).path
+
+
 def _discard_other_plan(plan: Plan) -> None:
     """Empty a folder that was last used for a build of another key."""
     try:
@@ -187,8 +194,19 @@ def _copy_patched(tree: Path, destination: Path) -> None:
     from . import patching
 
     with _staging(destination) as partial:
-        shutil.copytree(tree, partial, symlinks=True, ignore=lambda folder, names: _LEFT_OUT if Path(folder) == tree else ())
+        ignore = lambda folder, _names: _LEFT_OUT if Path(folder) == tree else ()  # noqa: E731
+        shutil.copytree(tree, partial, symlinks=True, ignore=ignore, copy_function=_copy_file)
         patching.apply(partial)
+
+
+def _copy_file(source: str | Path, destination: str | Path) -> None:
+    """Copy content and mode. A full disk stops the whole copy at once: copytree would collect one error per file."""
+    try:
+        shutil.copy(source, destination)
+    except OSError as error:
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            raise CannotBuild(f"no space left on the disk while writing {destination}") from error
+        raise
 
 
 def _copy_module(destination: Path) -> None:
@@ -196,7 +214,7 @@ def _copy_module(destination: Path) -> None:
     with _staging(destination) as partial:
         for path in build_plan.module_files(root):
             (partial / path).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(root / path, partial / path)
+            _copy_file(root / path, partial / path)
 
 
 @contextlib.contextmanager

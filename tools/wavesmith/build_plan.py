@@ -37,13 +37,22 @@ _TARGET_OPTIONS = {"host": {"GGML_NATIVE": "ON"}}
 
 
 @dataclass(frozen=True)
+class Identity:
+    """Which llama.cpp: `spec` is what source.get takes."""
+
+    version: str
+    commit: str
+    spec: str | None
+
+
+@dataclass(frozen=True)
 class Plan:
     """One resolved build. Two plans with the same `key` give the same programs."""
 
     target: str
     llama_version: str
     llama_commit: str
-    source: str  # what to pass to source.get
+    source: str | None  # what source.get takes
     patch_set: str
     module_hash: str
     c_compiler: Compiler
@@ -127,6 +136,13 @@ def module_hash(root: Path | None = None) -> str:
         content = (root / path).read_bytes()
         digest.update(f"{path.as_posix()}\0{len(content)}\0".encode() + content)
     return digest.hexdigest()[:12]
+
+
+def _identify(llama: str | None) -> Identity:
+    from . import source
+
+    pin = source.resolve(llama)
+    return Identity(pin.version, pin.commit, llama)
 
 
 def _key(plan: Plan) -> str:

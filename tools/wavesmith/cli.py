@@ -16,6 +16,7 @@ from .errors import CannotBuild, Interrupted, WavesmithError
 # Subcommand -> one line of help. Each lives in wavesmith/commands/NAME.py; keeping the lines here lets `--help` import none of them.
 COMMANDS = {
     "quickstart": "Fetch, patch, build, validate and bench in one go",
+    "doctor": "Find GPUs, ROCm and compilers, and say what is wrong",
     "source": "Fetch a pinned llama.cpp tree",
     "patch": "Check, apply or revert the llama.cpp patch",
     "build": "Build llama.cpp with the wavesmith kernels",
@@ -51,6 +52,10 @@ def command(ctx: click.Context) -> None:
     """GPU kernels for llama.cpp on AMD GPUs: build, validate and measure llama.cpp with them."""
     if ctx.invoked_subcommand is None:
         click.echo(ctx.get_help())
+        return
+    from . import settings
+
+    settings.apply()
 
 
 def main(arguments: list[str] | None = None) -> int:

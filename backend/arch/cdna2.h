@@ -1,0 +1,23 @@
+// CDNA2: Instinct MI200.
+#pragma once
+
+#include "arch.h"
+#include "dot4.h"
+#include "mfma.h"
+
+namespace wavesmith::arch {
+
+struct Cdna2 {
+    static constexpr Family       family    = Family::cdna2;
+    static constexpr uint32_t     wave_size = 64;
+    static constexpr uint32_t     lds_bytes = 64 * 1024;
+    static constexpr const char * targets[] = { "gfx90a" };
+
+    template <class Simt> WAVESMITH_DEVICE static int32_t dot4(const Simt & simt, int32_t a, int32_t b, int32_t accumulator) {
+        return signed_dot4(simt, a, b, accumulator);
+    }
+
+    template <int group> using Int8Matrix = Mfma16x16x16;
+};
+
+}  // namespace wavesmith::arch

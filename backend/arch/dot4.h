@@ -5,7 +5,8 @@
 
 namespace wavesmith::arch {
 
-// On any platform: a and b hold four signed bytes each. Wraps like the hardware.
+#if !WAVESMITH_DEVICE_COMPILE
+// On the CPU: a and b hold four signed bytes each. Wraps like the hardware.
 WAVESMITH_DEVICE static int32_t dot4_of_bytes(int32_t a, int32_t b, int32_t accumulator) {
     uint32_t sum = uint32_t(accumulator);
     for (int shift = 0; shift < 32; shift += 8) {
@@ -13,6 +14,7 @@ WAVESMITH_DEVICE static int32_t dot4_of_bytes(int32_t a, int32_t b, int32_t accu
     }
     return int32_t(sum);
 }
+#endif
 
 // v_dot4_i32_i8: gfx906, CDNA, RDNA2. The last operand is clamp.
 template <class Simt> WAVESMITH_DEVICE static int32_t signed_dot4(const Simt &, int32_t a, int32_t b, int32_t accumulator) {

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from . import resources
+from . import resources, toml
 from .errors import CannotRun
 
 _COMMENT = {"c++": "//", "cmake": "#"}
@@ -74,7 +74,7 @@ def load() -> PatchSet:
 def read(path: Path, root: Path) -> PatchSet:
     """The patch described by the file `path`; sources of whole files are relative to `root`."""
     raw = path.read_bytes()
-    data = _parse_toml(raw.decode())
+    data = toml.loads(raw.decode())
     if data["format"] != 1:
         raise ValueError(f"{path.name} has format {data['format']}, expected 1")
     digest = hashlib.sha256(raw)
@@ -100,11 +100,3 @@ def _insert(row: dict, body: str, ggml: str) -> Insert:
         raise ValueError(f"hunk '{row['name']}': bad language, place or text")
     bare = Insert(row["name"], row["file"], row["language"], row["inside"], row["anchor"].strip("\n"), row["place"], "", row.get("ggml", ggml))
     return Insert(**{**bare.__dict__, "text": f"{bare.begin}\n{body}{bare.end}\n"})
-
-
-def _parse_toml(text: str) -> dict:
-    try:
-        import tomllib
-    except ModuleNotFoundError:  # Python 3.10
-        import tomli as tomllib
-    return tomllib.loads(text)

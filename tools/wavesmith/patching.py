@@ -7,7 +7,7 @@ whatever else was edited in the files are kept.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -121,8 +121,9 @@ def _plan(tree: Path, patch: hunks.PatchSet, reverting: bool = False) -> _Plan:
     check_tree(tree)
     states: list[HunkState] = []
     plan = _Plan(states, {}, {}, {})
-    for file in dict.fromkeys(insert.file for insert in patch.inserts):
-        _plan_inserts(tree, file, [insert for insert in patch.inserts if insert.file == file], plan)
+    inserts = [insert for insert in patch.inserts if _is_for(insert.ggml, ggml_version(tree))]
+    for file in dict.fromkeys(insert.file for insert in inserts):
+        _plan_inserts(tree, file, [insert for insert in inserts if insert.file == file], plan)
     for file in patch.files:
         _plan_file(tree, file, plan)
     if not reverting:
@@ -265,16 +266,20 @@ def _files_named(tree: Path, name: str) -> list[str]:
 
 
 def _version_problems(tree: Path, patch: hunks.PatchSet) -> list[HunkState]:
-    from packaging.specifiers import SpecifierSet
-
     version = ggml_version(tree)
     if version is None:
         detail = "ggml/CMakeLists.txt does not name the version of ggml"
-    elif not SpecifierSet(patch.ggml).contains(version):
+    elif not _is_for(patch.ggml, version):
         detail = f"ggml {version}; the patch is for {patch.ggml}"
     else:
         return []
     return [HunkState("version", "ggml/CMakeLists.txt", "", UNSUPPORTED, detail)]
+
+
+def _is_for(specifier: str, version: str | None) -> bool:
+    from packaging.specifiers import SpecifierSet
+
+    return version is None or SpecifierSet(specifier).contains(version)
 
 
 def _write(tree: Path, present: dict[str, bytes], wanted: dict[str, bytes | None] | dict[str, bytes]) -> None:
@@ -312,5 +317,5 @@ def _diff_of_file(file: str, old: bytes | None, new: bytes) -> str:
 
     header = f"diff --git a/{file} b/{file}\n" + ("new file mode 100644\n" if old is None else "")
     source = "/dev/null" if old is None else f"a/{file}"
-    mark: Callable[[str], str] = lambda line: line if line.endswith("\n") else line + "\n\\ No newline at end of file\n"  # noqa: E731
-    return header + "".join(map(mark, difflib.unified_diff(lines(old), lines(new), source, f"b/{file}")))
+    diff = difflib.unified_diff(lines(old), lines(new), source, f"b/{file}")
+    return header + "".join(line if line.endswith("\n") else line + "\n\\ No newline at end of file\n" for line in diff)

@@ -6,6 +6,10 @@
 from __future__ import annotations
 
 import ctypes
+import os
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -20,6 +24,7 @@ if TYPE_CHECKING:
 API_VERSION = 1
 FAMILIES = ("gcn", "cdna2", "cdna3", "cdna4", "rdna2", "rdna3", "rdna3.5", "rdna4")
 _FILE = "libwavesmith-host.so"
+_environment_lock = threading.Lock()
 _OK, _UNSUPPORTED, _INVALID_ARGUMENT, _FAULT, _OUT_OF_MEMORY = range(5)
 
 
@@ -130,6 +135,25 @@ def variants(type_number: int, family: str) -> list[str]:
     return [name for name in (names or b"").decode().split(",") if name]
 
 
+@contextmanager
+def _checked_kernels(wanted: bool) -> Iterator[None]:
+    """The library looks at WAVESMITH_HOST_CHECKED at each call, and only its checked kernels record integer sums."""
+    if not wanted:
+        yield
+        return
+    name = "WAVESMITH_HOST_CHECKED"
+    with _environment_lock:
+        before = os.environ.get(name)
+        os.environ[name] = "1"
+        try:
+            yield
+        finally:
+            if before is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = before
+
+
 def _check(status: int) -> None:
     if status == _OK:
         return
@@ -170,7 +194,8 @@ def mul_mat_raw(
     problem.family = family.encode()
     problem.variant = variant.encode() if variant is not None else None
     library = load()
-    _check(library.wavesmith_mul_mat(ctypes.byref(problem)))
+    with _checked_kernels(integer_sums is not None):
+        _check(library.wavesmith_mul_mat(ctypes.byref(problem)))
     return (library.wavesmith_last_kernel() or b"").decode()
 
 

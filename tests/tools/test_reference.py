@@ -1,0 +1,156 @@
+"""reference: integers against gguf's dequantisation, Q8_1 by hand-computed blocks."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from gguf import GGMLQuantizationType, quants
+from wavesmith import reference
+from wavesmith.random_weights import random_weights
+
+# Where a block's scales lie, and the bytes that make every scale 1 and every minimum 0.
+ONE = np.array([1.0], np.float16).view(np.uint8)
+
+
+def unit_blocks(name: str, count: int) -> np.ndarray:
+    """Random blocks whose dequantised values are the integers themselves."""
+    rng = np.random.default_rng(3)
+    blocks = random_weights(name, count, 256 if "K" in name or name == "IQ4_XS" else 32, rng)
+    if name == "Q2_K":
+        blocks[:, :16] = 1
+        blocks[:, 80:84] = (*ONE, 0, 0)
+    elif name == "Q3_K":
+        # Scale 33 is 1: low nibble 1, high bits 2.
+        blocks[:, 96:104], blocks[:, 104:108], blocks[:, 108:110] = 0x11, 0xAA, ONE
+    elif name in ("Q4_K", "Q5_K"):
+        blocks[:, :4] = (*ONE, 0, 0)
+        blocks[:, 4:8], blocks[:, 8:12], blocks[:, 12:16] = 1, 0, 1
+    elif name == "Q6_K":
+        blocks[:, 192:208], blocks[:, 208:210] = 1, ONE
+    elif name == "IQ4_XS":
+        # Scale 33 is 1: low nibble 1, high bits 2.
+        blocks[:, :2], blocks[:, 2:4], blocks[:, 4:8] = ONE, 0xAA, 0x11
+    else:
+        blocks[:, :2] = ONE
+        if name in ("Q4_1", "Q5_1"):
+            blocks[:, 2:4] = 0
+    return blocks
+
+
+@pytest.mark.parametrize("name", reference.INTEGER_TYPES)
+def test_integers_are_the_values_when_scales_are_one(name):
+    blocks = unit_blocks(name, 64)
+    values = quants.dequantize(blocks, GGMLQuantizationType[name])
+    integers = reference.unpack_integers(name, blocks)
+    assert integers.dtype == np.int8
+    assert np.array_equal(values, integers.astype(np.float32))
+    assert len(np.unique(integers)) > 3
+
+
+@pytest.mark.parametrize("name", reference.INTEGER_TYPES)
+def test_integer_sums_are_plain_sums(name):
+    rng = np.random.default_rng(4)
+    rows = random_weights(name, 5, 512, rng)
+    q = rng.integers(-127, 128, (3, 512), dtype=np.int8)
+    weights, group = reference.unpack_integers(name, rows).astype(np.int64), reference.scale_group(name)
+    expected = np.zeros((3, 5, 512 // group), np.int64)
+    for n in range(3):
+        for m in range(5):
+            for g in range(512 // group):
+                span = slice(g * group, (g + 1) * group)
+                expected[n, m, g] = int((weights[m, span] * q[n, span].astype(np.int64)).sum())
+    assert np.array_equal(reference.integer_sums(name, rows, q), expected)
+
+
+def test_integer_sums_are_exact_at_the_extreme():
+    rows = np.full((1, 34), 0x80, np.uint8)  # 32 times -128
+    q = np.full((1, 32), -127, np.int8)
+    assert reference.integer_sums("Q8_0", rows, q).tolist() == [[[32 * 128 * 127]]]
+
+
+def test_groups():
+    sixteen = {"Q2_K", "Q3_K", "Q6_K"}
+    assert {name for name in reference.INTEGER_TYPES if reference.scale_group(name) == 16} == sixteen
+    assert all(reference.scale_group(name) == 32 for name in set(reference.INTEGER_TYPES) - sixteen)
+    assert reference.scale_group("F16") == 0
+
+
+def block(layout: str, *values: float) -> tuple[np.ndarray, np.ndarray]:
+    """Header bytes and integers of the one block of `values` (then zeros)."""
+    out = reference.quantize_q8_1(np.array([values], np.float32), layout)
+    assert out.shape == (-(-len(values) // 128), 1, 144)
+    return out[0, 0, :16], out[0, 0, 16:].view(np.int8)
+
+
+def test_d4_by_hand():
+    header, q = block("d4", *([127.0, -127.0, 1.0, 0.5, -0.5, 1.5, -1.5, 0.49] + [0.0] * 24 + [254.0, 2.0]))
+    assert q[:8].tolist() == [127, -127, 1, 1, -1, 2, -2, 0]
+    assert q[32:34].tolist() == [127, 1]
+    assert header.view(np.float32).tolist() == [1.0, 2.0, 0.0, 0.0]
+
+
+def test_ds4_by_hand():
+    header, _ = block("ds4", *range(1, 33))
+    scale, total = header.view(np.float16)[:2]
+    assert total == 32 * 33 / 2
+    assert scale == np.float16(32 / 127)
+
+
+def test_d2s6_by_hand():
+    header, q = block("d2s6", *([1.0] * 64 + [2.0] * 64))
+    halves = header.view(np.float16)
+    assert halves[:2].tolist() == [np.float16(1 / 127), np.float16(2 / 127)]
+    assert halves[2:].tolist() == [16.0, 16.0, 16.0, 16.0, 32.0, 32.0]
+    assert set(q.tolist()) == {127}
+
+
+def test_sum_order_is_stocks():
+    """Four neighbours first: 1e8 + 1 - 1e8 - 1 rounds away the ones, another order would keep them."""
+    header, _ = block("ds4", *([1e4, 1e8, -1e8, -1e4] + [0.0] * 28))
+    expected = np.float32(np.float32(np.float32(np.float32(1e4) + np.float32(1e8)) + np.float32(-1e8)) + np.float32(-1e4))
+    assert header.view(np.float16)[1] == np.float16(expected)
+
+
+def test_sum_past_half_is_clamped():
+    header, _ = block("ds4", *([60000.0] * 32 + [-60000.0] * 32))
+    assert header.view(np.float16)[[1, 3]].tolist() == [65504.0, -65504.0]
+
+
+def test_nan_stays_in_its_group():
+    values = [1.0] * 128
+    values[40] = float("nan")
+    header, q = block("d4", *values)
+    scales = header.view(np.float32)
+    assert np.isnan(scales).tolist() == [False, True, False, False]
+    assert set(q[32:64].tolist()) == {0}
+
+
+def test_zero_and_subnormal_groups():
+    header, q = block("d4", *([0.0] * 32 + [1e-40] * 32 + [1e-30] * 32))
+    assert header.view(np.float32)[:2].tolist() == [0.0, 0.0]
+    assert q.tolist() == [0] * 64 + [127] * 32 + [0] * 32
+
+
+def test_tail_is_zero():
+    header, q = block("d4", *([1.0] * 33))
+    assert q.tolist() == [127] * 33 + [0] * 95
+    assert header.view(np.float32)[2:].tolist() == [0.0, 0.0]
+
+
+def test_quantized_activations_are_close_and_their_sums_exact():
+    x = np.random.default_rng(5).standard_normal((3, 200)).astype(np.float32)
+    quantized = reference.quantize_activations(x)
+    assert quantized.q.shape == (3, 256)
+    assert np.abs(quantized.values[:, :200] - x).max() <= np.abs(x).max() / 127 / 2 * 1.001
+    assert np.array_equal(quantized.sums, quantized.q.reshape(3, 16, 16).astype(int).sum(axis=2))
+
+
+@pytest.mark.parametrize("name", ["F32", "F16", "BF16", "Q4_K", "Q8_0"])
+def test_mul_mat_in_chunks(name):
+    rng = np.random.default_rng(6)
+    rows, x = random_weights(name, 37, 256, rng), rng.standard_normal((4, 256)).astype(np.float32)
+    squares = np.empty(37)
+    out = reference.mul_mat(name, rows, x, squares, chunk_values=256 * 5)
+    weights = reference.dequantize(name, rows).astype(np.float64)
+    assert np.allclose(out, x.astype(np.float64) @ weights.T, rtol=1e-12, atol=1e-12)
+    assert np.allclose(squares, (weights**2).sum(axis=1))

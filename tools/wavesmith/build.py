@@ -194,7 +194,7 @@ def _copy_patched(tree: Path, destination: Path) -> None:
     from . import patching
 
     with _staging(destination) as partial:
-        ignore = lambda folder, _names: _LEFT_OUT if Path(folder) == tree else ()  # noqa: E731
+        ignore = lambda folder, _names: _LEFT_OUT if Path(folder) == tree else ()
         shutil.copytree(tree, partial, symlinks=True, ignore=ignore, copy_function=_copy_file)
         patching.apply(partial)
 

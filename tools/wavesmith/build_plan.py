@@ -23,6 +23,7 @@ _COMMON_OPTIONS = {
     "CMAKE_BUILD_TYPE": "Release",
     "BUILD_SHARED_LIBS": "ON",
     "CMAKE_BUILD_RPATH_USE_ORIGIN": "ON",
+    "CMAKE_UNITY_BUILD_RELOCATABLE": "ON",  # else generated files name the build's folder, and ccache finds none of them elsewhere
     "GGML_CCACHE": "OFF",  # the launchers that `launchers` sets serve the module too
     "GGML_BACKEND_DL": "OFF",
     "LLAMA_OPENSSL": "OFF",

@@ -1,0 +1,119 @@
+"""Code objects: the definitions read from the headers, the compile for every AMD target, the manifest."""
+
+import json
+import os
+import shutil
+import subprocess
+
+import pytest
+from gguf.constants import GGML_QUANT_SIZES, GGMLQuantizationType
+
+from wavesmith.errors import BadInput, CannotBuild
+from wavesmith.kernels import compile as kernels_compile
+from wavesmith.kernels import compiler, definitions, device_source, manifest
+from wavesmith.targets import KERNEL_TARGETS, resolve
+
+LDS_BYTES = {"Cdna4": 160 * 1024}  # most LDS of a workgroup where it is not 64 KiB (facts of the families in backend/arch)
+
+
+def test_definitions_agree_with_gguf():
+    for quant in definitions.quants():
+        kind = GGMLQuantizationType(quant.ggml_type)
+        assert kind.name == quant.struct
+        assert GGML_QUANT_SIZES[kind] == (quant.block_values, quant.block_bytes)
+        assert quant.block_values % quant.group == 0
+
+
+def test_every_family_has_a_plan_for_every_group():
+    plans = {(plan.architecture, plan.group) for plan in definitions.plans()}
+    groups = {quant.group for quant in definitions.quants()}
+    assert plans == {(architecture, group) for _, architecture in device_source.ARCHITECTURES.values() for group in groups}
+
+
+def test_arguments_are_read_in_order():
+    names = [argument.name for argument in definitions.arguments("quantize_q8_1.h", "QuantizeQ8_1Arguments")]
+    assert names == ["input", "output", "k", "ne1", "ne2", "ne3", "nb0", "nb1", "nb2", "nb3"]
+    for header, struct in (("mmq.h", "MmqArguments"), ("gemm.h", "GemmArguments"), ("expert_slots.h", "ExpertSlotsArguments")):
+        assert all(argument.meaning for argument in definitions.arguments(header, struct))
+
+
+def test_unknown_struct_is_named():
+    with pytest.raises(BadInput, match="no struct Nothing"):
+        definitions.arguments("mmq.h", "Nothing")
+
+
+@pytest.fixture(scope="module")
+def clang():
+    try:
+        return compiler.find()
+    except CannotBuild as error:
+        if os.environ.get("CI") == "true":
+            raise
+        pytest.skip(str(error))
+
+
+@pytest.fixture(scope="module")
+def all_kernels(clang, tmp_path_factory):
+    out = tmp_path_factory.mktemp("kernels") / "all"
+    kernels_compile.compile_targets(resolve(["all"], []), out)
+    return out, manifest.read(out)["kernels"]
+
+
+@pytest.mark.build
+def test_every_kernel_compiles_for_every_target_without_spills(all_kernels):
+    _, kernels = all_kernels
+    assert {kernel["target"] for kernel in kernels} == set(KERNEL_TARGETS)
+    for target in KERNEL_TARGETS:
+        here = [kernel for kernel in kernels if kernel["target"] == target]
+        assert {kernel["type"] for kernel in here if kernel["op"] == "MUL_MAT"} >= {quant.name for quant in definitions.quants()} | {"f32", "f16", "bf16"}
+        for kernel in here:
+            used = {key: kernel[key] for key in ("scratch_bytes", "vgpr_spills", "sgpr_spills")}
+            assert not any(used.values()), f"{target} {kernel['symbol']}: {used}"
+            assert kernel["static_lds_bytes"] <= LDS_BYTES.get("Cdna4" if target == "gfx950" else "", 64 * 1024)
+
+
+@pytest.mark.build
+def test_manifest_follows_its_schema(all_kernels, repository):
+    import jsonschema
+
+    folder, kernels = all_kernels
+    schema = json.loads((repository / "tools/wavesmith/schemas/manifest.schema.json").read_text())
+    jsonschema.validate(manifest.read(folder), schema)
+    assert all((folder / kernel["file"]).is_file() for kernel in kernels)
+    assert len({(kernel["target"], kernel["symbol"]) for kernel in kernels}) == len(kernels)
+
+
+@pytest.mark.build
+@pytest.mark.parametrize(
+    ("target", "unit", "instruction"),
+    [
+        ("gfx906", "mmq_q4_k", "v_dot4_i32_i8"),
+        ("gfx90a", "mmq_q4_k", "v_mfma_i32_16x16x16"),
+        ("gfx942", "mmq_q4_k", "v_mfma_i32_16x16x32_i8"),
+        ("gfx942", "mmq_q6_k", "v_mfma_i32_32x32x16_i8"),
+        ("gfx950", "mmq_q4_k", "v_mfma_i32_32x32x32_i8"),
+        ("gfx1030", "mmq_q4_k", "v_dot4"),
+        ("gfx1100", "mmq_q4_k", "v_wmma_i32_16x16x16_iu8"),
+        ("gfx1151", "mmq_q4_k", "v_wmma_i32_16x16x16_iu8"),
+        ("gfx1201", "mmq_q4_k", "v_wmma_i32_16x16x16_iu8"),
+    ],
+)
+def test_matrix_instructions_are_in_the_code(all_kernels, clang, target, unit, instruction):
+    objdump = shutil.which(clang.readelf.replace("readelf", "objdump"))
+    text = subprocess.run([objdump, "-d", str(all_kernels[0] / f"{target}-{unit}.co")], capture_output=True, text=True, check=True).stdout
+    assert instruction in text
+
+
+def test_nothing_is_left_behind_when_a_target_is_wrong(tmp_path):
+    with pytest.raises(BadInput, match="code objects are for gfx targets: host"):
+        kernels_compile.compile_targets(resolve(["host"], []), tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+def test_manifest_that_is_none(tmp_path):
+    for text in ("[]", "{", '{"schema": 2, "kernels": []}'):
+        (tmp_path / "manifest.json").write_text(text)
+        with pytest.raises(BadInput, match="manifest.json"):
+            manifest.read(tmp_path)
+    with pytest.raises(BadInput, match="No such file"):
+        manifest.read(tmp_path / "none")

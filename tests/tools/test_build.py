@@ -13,7 +13,7 @@ from types import SimpleNamespace
 import fake_llama
 import pytest
 from click.testing import CliRunner
-from wavesmith import build, build_plan, cmake_file_api, patching
+from wavesmith import build, build_plan, cmake_file_api, patching, source
 from wavesmith.commands.build import command
 from wavesmith.errors import BadInput, BuildFailed, CannotBuild, PatchRefused
 from wavesmith.progress import Steps
@@ -30,7 +30,7 @@ def fake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
         return tree
 
     monkeypatch.setenv("WAVESMITH_CACHE", str(state.cache))
-    monkeypatch.setattr(build_plan, "_identify", lambda llama: build_plan.Identity("1.0", "abcdef123456", "1.0"))
+    monkeypatch.setattr(source, "resolve", lambda llama: source.Identity("1.0", "1.0", "abcdef123456"))
     monkeypatch.setattr(build, "_fetch", fetch)
     monkeypatch.setattr(patching, "apply", lambda folder: (folder / "patched").touch())
     return state
@@ -211,7 +211,7 @@ def test_out_folder(fake, tmp_path: Path) -> None:
 
 def test_out_folder_of_another_plan_is_made_anew(fake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     build.ensure(out=tmp_path / "mine", steps=quiet())
-    monkeypatch.setattr(build_plan, "_identify", lambda llama: build_plan.Identity("2.0", "fedcba", "2.0"))
+    monkeypatch.setattr(source, "resolve", lambda llama: source.Identity("2.0", "2.0", "fedcba"))
     assert build.find(out=tmp_path / "mine") is None
     assert build.ensure(out=tmp_path / "mine", steps=quiet()).llama_version == "2.0"
     assert fake.fetches == 2

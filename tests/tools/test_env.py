@@ -15,8 +15,8 @@ def test_json_has_every_setting_with_its_value(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.delenv("WAVESMITH_KERNELS", raising=False)
     rows = {row["name"]: row for row in json.loads(CliRunner().invoke(command, ["--json"]).output)}
     assert list(rows) == [setting.name for setting in settings.SETTINGS]
-    assert (rows["WAVESMITH_LOG"]["value"], rows["WAVESMITH_LOG"]["set"]) == ("debug", True)
-    assert (rows["WAVESMITH_KERNELS"]["value"], rows["WAVESMITH_KERNELS"]["set"]) == (rows["WAVESMITH_KERNELS"]["default"], False)
+    assert (rows["WAVESMITH_LOG"]["value"], rows["WAVESMITH_LOG"]["source"]) == ("debug", "environment")
+    assert (rows["WAVESMITH_KERNELS"]["value"], rows["WAVESMITH_KERNELS"]["source"]) == (rows["WAVESMITH_KERNELS"]["default"], "default")
 
 
 def test_table_shows_values_literally(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -26,7 +26,7 @@ MANIFEST_VERSION = 1
 DEVICE = "WAVESMITH"
 
 _PLAN = "plan.json"
-_LEFT_OUT = (".git", ".github", ".devops", "docs", "media", "models", "gguf-py", "benches")  # of the llama.cpp tree: nothing that CMake reads
+_LEFT_OUT = (".git", "build", ".github", ".devops", "docs", "media", "models", "gguf-py", "benches")  # of the llama.cpp tree: nothing that CMake reads
 _NOT_INHERITED = ("CFLAGS", "CXXFLAGS", "CPPFLAGS", "LDFLAGS", "CMAKE_PREFIX_PATH", "CMAKE_GENERATOR", "CMAKE_ARGS", "DESTDIR", "MAKEFLAGS")
 
 
@@ -163,7 +163,7 @@ def _prepare(plan: Plan, via: str, steps: Steps) -> None:
     plan.prefix.mkdir(parents=True, exist_ok=True)
     write_json(plan.prefix / _PLAN, plan.as_json())
     if not (plan.prefix / "src").is_dir():
-        with steps.step("fetch llama.cpp") as step:
+        with steps.step("fetch llama.cpp", unit="bytes") as step:
             tree = _fetch(plan, via, step)
         with steps.step("copy and patch llama.cpp"):
             _copy_patched(tree, plan.prefix / "src")
@@ -174,7 +174,9 @@ def _prepare(plan: Plan, via: str, steps: Steps) -> None:
 def _fetch(plan: Plan, via: str, step: Step) -> Path:
     from . import source
 
-    return source.get(plan.source, via).path
+    found = source.get(plan.source, via, on_progress=step.update, say=step.write)
+    step.note = found.via
+    return found.path
 
 
 def _discard_other_plan(plan: Plan) -> None:

@@ -38,22 +38,13 @@ _TARGET_OPTIONS = {"host": {"GGML_NATIVE": "ON"}}
 
 
 @dataclass(frozen=True)
-class Identity:
-    """Which llama.cpp: `spec` is what source.get takes."""
-
-    version: str
-    commit: str
-    spec: str | None
-
-
-@dataclass(frozen=True)
 class Plan:
     """One resolved build. Two plans with the same `key` give the same programs."""
 
     target: str
     llama_version: str
     llama_commit: str
-    source: str | None  # what source.get takes
+    source: str  # what source.get takes
     patch_set: str
     module_hash: str
     c_compiler: Compiler
@@ -91,11 +82,11 @@ def resolve(target: str = "host", llama: str | None = None, out: Path | None = N
     target: one of TARGETS. llama: a version, tag, commit or folder; None is the newest supported version. out: folder of
     the build in place of the cache's. Raises BadInput for an unknown target or version, CannotBuild without a compiler.
     """
-    from . import patching
+    from . import patching, source
 
     if target not in TARGETS:
         raise BadInput(f"no target {target}: this version builds {', '.join(TARGETS)}")
-    identity = _identify(llama)
+    identity = source.resolve(llama)
     c_compiler, cxx_compiler = build_checks.compilers()
     plan = Plan(
         target=target,
@@ -137,13 +128,6 @@ def module_hash(root: Path | None = None) -> str:
         content = (root / path).read_bytes()
         digest.update(f"{path.as_posix()}\0{len(content)}\0".encode() + content)
     return digest.hexdigest()[:12]
-
-
-def _identify(llama: str | None) -> Identity:
-    from . import source
-
-    pin = source.resolve(llama)
-    return Identity(pin.version, pin.commit, llama)
 
 
 def _key(plan: Plan) -> str:

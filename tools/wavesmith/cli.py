@@ -22,6 +22,8 @@ COMMANDS = {
     "build": "Build llama.cpp with the wavesmith kernels",
     "validate": "Compare the kernels with stock on a model's own tensors",
     "bench": "Compare the speed of stock and wavesmith in one run",
+    "doctor": "Find GPUs, ROCm and build tools; say what to mend and how",
+    "kernels": "Compile the kernels for AMD targets, without ROCm",
     "env": "Show every environment variable and its value",
 }
 

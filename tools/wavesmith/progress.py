@@ -16,12 +16,13 @@ _PLAIN_INTERVAL = 20.0  # seconds between two lines of one step when there is no
 
 
 class Step:
-    """One running step: `log` is its file, `update` moves its bar."""
+    """One running step: `log` is its file, `update` moves its bar, `note` is shown when it ends."""
 
-    def __init__(self, title: str, log: Path) -> None:
+    def __init__(self, title: str, log: Path, unit: str) -> None:
         self.title = title
         self.log = log
-        self.note = ""  # shown when the step ends, e.g. "already there"
+        self.note = ""
+        self._unit = unit
         self._started = self._shown = time.monotonic()
 
     @property
@@ -32,16 +33,26 @@ class Step:
         """`done` of `total` units; `total` None when it is not known."""
         if time.monotonic() - self._shown >= _PLAIN_INTERVAL:
             self._shown = time.monotonic()
-            _say(f"    {done} of {total}" if total else f"    {done}")
+            _say(f"    {done:,}{f' of {total:,}' if total else ''} {self._unit}".rstrip())
+
+    def write(self, line: str) -> None:
+        """Append a line to the log."""
+        with open(self.log, "a", encoding="utf-8") as file:
+            file.write(line + "\n")
 
 
 class _BarStep(Step):
-    def __init__(self, title: str, log: Path, bar, task) -> None:
-        super().__init__(title, log)
+    def __init__(self, title: str, log: Path, unit: str, bar, task) -> None:
+        super().__init__(title, log, unit)
         self._bar, self._task = bar, task
 
     def update(self, done: int, total: int | None = None) -> None:
         self._bar.update(self._task, completed=done, total=total)
+
+
+class _QuietStep(Step):
+    def update(self, done: int, total: int | None = None) -> None:
+        pass
 
 
 class Steps:
@@ -61,32 +72,36 @@ class Steps:
         return self._folder
 
     @contextmanager
-    def step(self, title: str) -> Iterator[Step]:
-        """Run one step: `with steps.step("configure") as step: ...`."""
+    def step(self, title: str, *, unit: str = "", own_bar: bool = False) -> Iterator[Step]:
+        """Run one step: `with steps.step("configure") as step: ...`.
+
+        unit: what `update` counts; "bytes" shows sizes and a rate. own_bar: the step draws a bar itself, so none is drawn here.
+        """
         self.count += 1
         log = self.folder / f"{self.count:02d}-{re.sub(r'[^a-z0-9]+', '-', title.lower()).strip('-')}.log"
         label = f"{self.count:2d}. {title}"
         if self.quiet:
-            yield Step(title, log)
-        elif sys.stderr.isatty():
-            yield from self._with_bar(label, log)
+            yield _QuietStep(title, log, unit)
+        elif sys.stderr.isatty() and not own_bar:
+            yield from self._with_bar(label, log, unit)
         else:
-            yield from self._plain(label, log)
+            yield from self._plain(label, log, unit)
 
-    def _plain(self, label: str, log: Path) -> Iterator[Step]:
+    def _plain(self, label: str, log: Path, unit: str) -> Iterator[Step]:
         _say(f"{label} ...")
-        step = Step(label, log)
+        step = Step(label, log, unit)
         yield step
         _say(_ending(label, step))
 
-    def _with_bar(self, label: str, log: Path) -> Iterator[Step]:
+    def _with_bar(self, label: str, log: Path, unit: str) -> Iterator[Step]:
         from rich.console import Console
-        from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+        from rich.progress import BarColumn, DownloadColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
         console = Console(stderr=True)
-        columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+        amount = DownloadColumn() if unit == "bytes" else MofNCompleteColumn()
+        columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), amount, TimeElapsedColumn())
         with Progress(*columns, console=console, transient=True) as bar:
-            step = _BarStep(label, log, bar, bar.add_task(label, total=None))
+            step = _BarStep(label, log, unit, bar, bar.add_task(label, total=None))
             yield step
         console.print(_ending(label, step), highlight=False, markup=False)
 

@@ -49,7 +49,7 @@ def run(
 
     quick: validate on fewer columns and rows. fresh: validate and bench again although results are kept.
     """
-    with steps.step("get the model") as step:
+    with steps.step("get the model", own_bar=True) as step:
         chosen = models.get(model)
         step.note = f"{chosen.path.name} ({chosen.source})"
     made = build.find(llama=llama)

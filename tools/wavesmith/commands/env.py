@@ -10,7 +10,7 @@ from .. import settings
 @click.command("env")
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON list in place of the table.")
 def command(as_json: bool) -> None:
-    """Show every environment variable, its value and its default."""
+    """Show every environment variable, its value, where that comes from, and its default."""
     if as_json:
         _print_json()
     else:
@@ -20,7 +20,7 @@ def command(as_json: bool) -> None:
 def _print_json() -> None:
     import json
 
-    rows = [{"name": s.name, "value": s.value, "default": s.default, "set": s.is_set, "read_by": s.read_by, "meaning": s.meaning} for s in settings.SETTINGS]
+    rows = [{"name": s.name, "value": s.value, "default": s.default, "source": s.source, "read_by": s.read_by, "meaning": s.meaning} for s in settings.SETTINGS]
     click.echo(json.dumps(rows, indent=2))
 
 
@@ -30,8 +30,8 @@ def _print_table() -> None:
 
     from ..progress import print_table
 
-    table = Table("variable", "value", "default", "read by", "meaning", box=None, padding=(0, 1), pad_edge=False)
+    table = Table("variable", "value", "from", "default", "read by", "meaning", box=None, padding=(0, 1), pad_edge=False)
     for setting in settings.SETTINGS:
         value = f"[bold]{escape(setting.value)}[/bold]" if setting.is_set else escape(setting.value)
-        table.add_row(setting.name, value, escape(setting.default), setting.read_by, escape(setting.meaning))
+        table.add_row(setting.name, value, setting.source, escape(setting.default), setting.read_by, escape(setting.meaning))
     print_table(table)

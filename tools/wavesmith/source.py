@@ -43,7 +43,7 @@ class Identity:
     folder: Path | None = None
 
 
-def identify(spec: str | None = None) -> Identity:
+def resolve(spec: str | None = None) -> Identity:
     """What VERSION, TAG, COMMIT or DIR stands for; None is the newest supported version. BadInput where it is none of them.
 
     The commit of a tag is the tag itself until it is fetched.
@@ -64,7 +64,7 @@ def identify(spec: str | None = None) -> Identity:
 
 
 def get(spec: str | None = None, via: str = "auto", *, fresh: bool = False, on_progress: OnProgress | None = None, say: Say | None = None) -> Source:
-    """The tree that `spec` names (see `identify`), fetched into the cache's `sources` folder where it is not there.
+    """The tree that `spec` names (see `resolve`), fetched into the cache's `sources` folder where it is not there.
 
     via: "git", "sdist", or "auto" for git where the upstream repository answers and the sdist where it does not.
     fresh: fetch again even if it is there. on_progress: told (bytes done, bytes in all) of a download in place of a bar.
@@ -75,7 +75,7 @@ def get(spec: str | None = None, via: str = "auto", *, fresh: bool = False, on_p
     if via not in VIAS:
         raise BadInput(f"no way to fetch called {via}: {', '.join(VIAS)}")
     say = say or (lambda line: None)
-    identity = identify(spec)
+    identity = resolve(spec)
     if identity.folder is not None:
         return Source(identity.folder, identity.version, identity.commit, "folder")
     if identity.entry is None:

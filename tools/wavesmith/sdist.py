@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import os
 import tarfile
 import zlib
@@ -17,13 +18,15 @@ def extract_tree(archive: Path, destination: Path) -> None:
     """Writes the tree into the new folder `destination`. DownloadFailed where the archive is damaged or would write elsewhere."""
     count = 0
     try:
-        with tarfile.open(archive, "r:gz") as tar:
+        with gzip.open(archive) as stream, tarfile.open(fileobj=stream, mode="r:") as tar:
             for member in tar:
                 path = _path_in_tree(member)
                 if path is not None:
                     _extract(tar, member, destination, path)
                     count += 1
-    except (tarfile.TarError, EOFError, zlib.error) as error:
+            while stream.read(_CHUNK):  # to the end, where gzip's own checksum is
+                pass
+    except (tarfile.TarError, gzip.BadGzipFile, EOFError, zlib.error) as error:
         raise DownloadFailed(f"{archive.name} is damaged: {error}") from None
     if count == 0:
         raise DownloadFailed(f"{archive.name} holds no {_INSIDE}")

@@ -183,14 +183,17 @@ def nearest(word: str) -> list[str]:
     """Up to three names like `word`, best first: targets, families and the other words; products lead to their target."""
     import difflib
 
+    word = word[:60]
     plain = _plain(word)
     if len(plain) >= 3:
         products = [arch.name for arch in ARCHITECTURES.values() if any(plain in _plain(product) for product in arch.devices.values())]
         products = products or [arch.name for arch in ARCHITECTURES.values() if any(_names_product(plain, product) for product in arch.devices.values())]
         if products and not plain.startswith("gfx"):
             return products[:3]
-    names = [name for name, architecture in ARCHITECTURES.items() if architecture.supported] + [*FAMILIES, *_WORDS]
-    return difflib.get_close_matches(word.lower(), names, n=3, cutoff=0.5)
+    names = [*KERNEL_TARGETS, *FAMILIES, *_WORDS]
+    names += [name for name, architecture in ARCHITECTURES.items() if architecture.supported and name not in names]
+    likeness = {name: difflib.SequenceMatcher(None, word.lower(), name).ratio() for name in names}
+    return sorted((name for name in names if likeness[name] >= 0.6), key=lambda name: -likeness[name])[:3]
 
 
 def _plain(text: str) -> str:
@@ -214,7 +217,7 @@ def _target(architecture: Architecture, features: tuple[str, ...] = ()) -> Targe
 def _unknown(word: str) -> BadInput:
     close = nearest(word)
     offer = f"; did you mean {', '.join(close)}?" if close else f"; known are gfx names, {', '.join(FAMILIES)}, {', '.join(_WORDS)}"
-    return BadInput(f"unknown target '{word}'{offer}")
+    return BadInput(f"unknown target {word[:60]!r}{offer}")
 
 
 def _expand(word: str) -> list[Target]:
@@ -234,14 +237,14 @@ def _expand(word: str) -> list[Target]:
     if any(character in lower for character in "*?["):
         matching = [_target(arch) for arch in members if fnmatch.fnmatchcase(arch.name, lower)]
         if not matching:
-            raise BadInput(f"no supported target matches '{word}'; supported are {', '.join(arch.name for arch in members)}")
+            raise BadInput(f"no supported target matches {word[:60]!r}; supported are {', '.join(arch.name for arch in members)}")
         return matching
     split = canonical(lower)
     architecture = ARCHITECTURES.get(split[0]) if split else None
     if architecture is None:
         raise _unknown(word)
     if len(split[1]) != lower.count(":"):
-        raise BadInput(f"unknown feature in target '{word}'; known are sramecc+, sramecc-, xnack+ and xnack-")
+        raise BadInput(f"unknown feature in target {word[:60]!r}; known are sramecc+, sramecc-, xnack+ and xnack-")
     if not architecture.supported:
         raise BadInput(f"there are no wavesmith kernels for {architecture.name}: {architecture.reason}")
     return [_target(architecture, split[1])]

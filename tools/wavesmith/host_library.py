@@ -176,12 +176,14 @@ def mul_mat_raw(
     family: str = "rdna3",
     variant: str | None = None,
     integer_sums: np.ndarray | None = None,
+    checked: bool = False,
 ) -> str:
     """ggml's MUL_MAT (or MUL_MAT_ID with `ids`) on buffers as they are, written to `output.buffer`.
 
     weights: ne = [K, M, ne02, ne03]; activations: float32, ne = [K, N, ne12, ne13], any strides; output: float32 [M, N, ne12, ne13],
     nb[0] = 4. With ids: weights [K, M, E], activations [K, 1 or used, n], output [M, used, n], ids int32 [used, n].
-    integer_sums: C-contiguous int32 [N, M, K / scale_group]; the call then runs the checked kernels and fills it (plain 2D products only).
+    integer_sums: C-contiguous int32 [N, M, K / scale_group], filled; plain 2D products only, implies `checked`.
+    checked: run the kernels that check every access (as WAVESMITH_HOST_CHECKED=1 does for all calls).
     Returns the name of the kernel and plan that ran. Raises Unsupported (a ValueError), ValueError for contradictory sizes,
     KernelFault for an access out of range, a race or a diverging wave, OutOfMemory.
     """
@@ -194,7 +196,7 @@ def mul_mat_raw(
     problem.family = family.encode()
     problem.variant = variant.encode() if variant is not None else None
     library = load()
-    with _checked_kernels(integer_sums is not None):
+    with _checked_kernels(checked or integer_sums is not None):
         _check(library.wavesmith_mul_mat(ctypes.byref(problem)))
     return (library.wavesmith_last_kernel() or b"").decode()
 

@@ -61,6 +61,7 @@ class Checks:
     integers: bool | None = None  # integer sums bit-exact
     integer_rows: int = 0
     float_part: bool | None = None  # within the bound of f32 arithmetic on the quantised values
+    checked: bool | None = None  # the kernels that check every access find no fault and give the same bits
     guards: bool | None = None  # no byte around a buffer changed
     poison: bool | None = None  # same bits whatever lies around the operands
     columns: bool | None = None  # column j the same bits for every N
@@ -232,8 +233,11 @@ class _Validation:
             return
         try:
             self._run_ours()
+            self._check_accesses()
             self._check_integers()
-        except (KernelFault, ValueError, MemoryError) as error:
+        except KernelFault as error:
+            self._hold("checked", False, f"fault in the checked kernels: {error}")
+        except (ValueError, MemoryError) as error:
             self._fail(f"the kernels stopped: {error}")
         self._compare_to_stock()
         self._compare_to_module()
@@ -287,6 +291,15 @@ class _Validation:
             if n != max(self.columns):
                 self._hold("columns", same_bits(self.results[n], largest[:n]), f"columns of N={n} and N={max(self.columns)} differ")
 
+    def _check_accesses(self) -> None:
+        """The checked kernels on a few rows of every expert: any access out of range is a KernelFault."""
+        limit = max(2, CHECKED_ROWS // self.case.experts)
+        n = min(CHECKED_COLUMNS, len(self.case.x))
+        few = Case(self.case.product, n, self.case.family, limit, self.case.used)
+        fast, checked = few.run(n, POISONS[0]), few.run(n, POISONS[0], checked=True)
+        self._hold("guards", not checked.damaged, f"checked run: bytes around or in {', '.join(checked.damaged)} changed")
+        self._hold("checked", same_bits(fast.out, checked.out), "the checked and the fast kernels differ")
+
     def _check_integers(self) -> None:
         """The checked kernels on some rows: integer sums against numpy, their float result against a bound and against the fast kernels."""
         case = self.case
@@ -299,12 +312,12 @@ class _Validation:
         step = max(1, SUMS_BYTES // (4 * n * (case.k // group)))
         for start in range(0, len(rows), step):
             part = rows[start : start + step]
-            run, sums = case.run_checked(part, n)
+            run, sums = case.run_integers(part, n)
             self._hold("guards", not run.damaged, f"checked run: bytes around {', '.join(run.damaged)} changed")
             self._check_sums(part, sums, quantized)
             self._check_float_part(part, run.out, quantized)
             if case.ids is None and n in self.results:
-                self._hold("columns", same_bits(run.out, self.results[n][:, part]), "the checked and the fast kernels differ")
+                self._hold("checked", same_bits(run.out, self.results[n][:, part]), "the checked and the fast kernels differ")
         self.report.checks.integer_rows = len(rows)
 
     def _check_sums(self, rows: np.ndarray, sums: np.ndarray, quantized: reference.QuantizedActivations) -> None:
@@ -360,8 +373,8 @@ class _Validation:
             column.nmse_to_stock = errors(self.results[column.n], theirs, energy)[0]
             if column.stock_nmse is None:
                 self._fail(f"N={column.n}: stock's result has a NaN or an infinity")
-            elif column.nmse_to_stock is not None and column.nmse_to_stock > NMSE_LIMIT:
-                self._fail(f"N={column.n}: NMSE to stock {column.nmse_to_stock:.2e} is over {NMSE_LIMIT:.0e}")
+            elif column.nmse_to_stock is not None and column.nmse_to_stock > stock_limit(column.stock_nmse):
+                self._fail(f"N={column.n}: NMSE to stock {column.nmse_to_stock:.2e} is over {stock_limit(column.stock_nmse):.2e}")
 
     def _compare_to_module(self) -> None:
         if not self.has_module:
@@ -374,8 +387,13 @@ class _Validation:
         except StockFailure as error:
             self._hold("module", False, f"the module: {error}")
             return
-        for n, ours in self.results.items():
-            self._hold("module", same_bits(ours, results[n]), f"N={n}: the module's result has other bits than the host library's")
+        different = [n for n, ours in sorted(self.results.items()) if not same_bits(ours, results[n])]
+        self._hold("module", not different, f"N={', '.join(map(str, different))}: the module's result has other bits than the host library's")
+
+
+def stock_limit(stock_nmse: float) -> float:
+    """Most NMSE between ours and stock: stock quantises activations more coarsely for some types, and its error is not ours."""
+    return NMSE_LIMIT + 2 * stock_nmse
 
 
 def same_bits(a: np.ndarray, b: np.ndarray) -> bool:

@@ -31,14 +31,14 @@ class Run:
 
 
 def activations(n: int, k: int, seed: int) -> np.ndarray:
-    """float32 [n, K] as hidden states look: normal, each token at a scale of its own, a few channels far larger than the rest."""
+    """float32 [n, K] as hidden states look: normal, each token at a scale of its own, a few channels larger than the rest."""
     import numpy as np
 
     rng = np.random.default_rng(seed)
     x = rng.standard_normal((n, k), dtype=np.float32)
     x *= np.exp(rng.normal(0.0, 0.5, (n, 1))).astype(np.float32)
     channels = rng.choice(k, size=max(1, k // 128), replace=False)
-    x[:, channels] *= rng.uniform(4.0, 16.0, (1, len(channels))).astype(np.float32)
+    x[:, channels] *= rng.uniform(1.5, 4.0, (1, len(channels))).astype(np.float32)
     return x
 
 
@@ -56,12 +56,12 @@ def expert_ids(n: int, used: int, experts: int, seed: int) -> np.ndarray:
 
 
 def sample_rows(m: int, limit: int | None, seed: int) -> np.ndarray | None:
-    """Sorted indices of `limit` of `m` rows, the first 64 and the last 64 among them; None for all."""
+    """Sorted indices of `limit` (at least 2) of `m` rows, the first and the last ones among them; None for all."""
     import numpy as np
 
     if limit is None or m <= limit:
         return None
-    edge = min(64, limit // 4)
+    edge = min(64, max(1, limit // 4))
     inner = np.random.default_rng(seed).choice(m - 2 * edge, size=limit - 2 * edge, replace=False) + edge
     return np.sort(np.concatenate((np.arange(edge), inner, np.arange(m - edge, m))))
 
@@ -126,15 +126,15 @@ class Case:
         chosen = per_expert > 0
         return per_expert[chosen] @ self._squares.reshape(self.experts, self.m)[chosen]
 
-    def run(self, n: int, poison: int) -> Run:
-        """The kernels on the first n columns, everything around the operands filled with `poison`."""
+    def run(self, n: int, poison: int, *, checked: bool = False) -> Run:
+        """The kernels on the first n columns, everything around the operands filled with `poison`. KernelFault from checked kernels."""
         import numpy as np
 
         self._weights.poison(poison)
         x = GuardedRows(_bytes(self.x[:n]), _ACTIVATION_PADDING, poison)
         out = GuardedRows(np.full((n * self.used, self.m * 4), poison, np.uint8), _OUTPUT_PADDING, poison)
         ids = GuardedRows(_bytes(self.ids[:n]), _IDS_PADDING, poison) if self.ids is not None else None
-        kernel = self._call(x, out, ids, n)
+        kernel = self._call(x, out, ids, n, checked)
         named = {"weights": self._weights, "activations": x, "output": out, "ids": ids}
         damaged = [name for name, rows in named.items() if rows is not None and not rows.untouched()]
         inputs = {"weights": (self._weights, self.rows), "activations": (x, _bytes(self.x[:n]))}
@@ -142,17 +142,17 @@ class Case:
         result = np.ascontiguousarray(out.rows).view(np.float32)
         return Run(result.reshape((n, self.used, self.m) if self.ids is not None else (n, self.m)), kernel, tuple(damaged))
 
-    def _call(self, x: GuardedRows, out: GuardedRows, ids: GuardedRows | None, n: int) -> str:
+    def _call(self, x: GuardedRows, out: GuardedRows, ids: GuardedRows | None, n: int, checked: bool) -> str:
         m, k = self.m, self.k
         weights = Operand(self.product.type_number, self._weights.buffer, (k, m, self.experts, 1), _strides(self._block_bytes, self._weights, m, self.experts))
         if ids is None:
             activation = Operand(_F32, x.buffer, (k, n, 1, 1), _strides(4, x, n, 1))
             output = Operand(_F32, out.buffer, (m, n, 1, 1), _strides(4, out, n, 1))
-            return host_library.mul_mat_raw(weights, activation, output, family=self.family)
+            return host_library.mul_mat_raw(weights, activation, output, family=self.family, checked=checked)
         activation = Operand(_F32, x.buffer, (k, 1, n, 1), _strides(4, x, 1, n))
         output = Operand(_F32, out.buffer, (m, self.used, n, 1), _strides(4, out, self.used, n))
         chosen = Operand(_I32, ids.buffer, (self.used, n, 1, 1), _strides(4, ids, n, 1))
-        return host_library.mul_mat_raw(weights, activation, output, chosen, family=self.family)
+        return host_library.mul_mat_raw(weights, activation, output, chosen, family=self.family, checked=checked)
 
     def checked_rows(self, limit: int) -> np.ndarray:
         """Indices into `rows` for the integer check: the first and the last, `limit` at most; of the last expert where there are several."""
@@ -162,7 +162,7 @@ class Case:
         count = min(limit, self.m)
         return start + np.concatenate((np.arange(count - count // 2), np.arange(self.m - count // 2, self.m)))
 
-    def run_checked(self, rows: np.ndarray, n: int) -> tuple[Run, np.ndarray]:
+    def run_integers(self, rows: np.ndarray, n: int) -> tuple[Run, np.ndarray]:
         """A plain product of some rows by the checked kernels, and its int32 sums [n, len(rows), K / group]."""
         import numpy as np
 

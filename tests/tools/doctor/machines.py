@@ -28,6 +28,7 @@ def machine(distribution: str = "ubuntu", memory: int = 64 * GIB, disk: int = 20
     record.files["/proc/meminfo"] = (
         f"MemTotal:       {memory // 1024} kB\nMemFree:        1048576 kB\nMemAvailable:   {memory * 3 // 4 // 1024} kB\nSwapFree:       0 kB\n"
     )
+    record.paths["~/.cache"] = PathInfo("folder", "~/.cache", writable=True)
     record.facts.update(
         {
             "system": "Linux",

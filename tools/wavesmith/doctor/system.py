@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from .findings import CANNOT_BUILD, WARNING, Finding, commands
-from .probe import Probe
+from .probe import PathInfo, Probe
 
 GIB = 1 << 30
 # Source tree 0.2 GiB, CPU build 0.1 GiB; a HIP build keeps about 0.5 GiB per target beside them.
@@ -29,6 +29,16 @@ def jobs(probe: Probe) -> int:
     return max(1, min(most, available // _MEMORY_PER_JOB)) if available else most
 
 
+def _nearest_folder(probe: Probe, path: str) -> tuple[str, PathInfo] | None:
+    """The path itself, or the closest folder above it that exists."""
+    while path:
+        info = probe.stat(path)
+        if info:
+            return path, info
+        path = path.rpartition("/")[0]
+    return None
+
+
 def check(probe: Probe, gpu_targets: int) -> list[Finding]:
     """`gpu_targets` is how many GPU targets a build would be for."""
     findings = []
@@ -40,6 +50,10 @@ def check(probe: Probe, gpu_targets: int) -> list[Finding]:
         why = f"sources and builds take about {wanted / GIB:.1f} GiB"
         fix = commands("export WAVESMITH_CACHE=<folder on a larger disk>", "wavesmith builds list    # and 'builds rm' for what is no longer needed")
         findings.append(Finding("disk-small", CANNOT_BUILD if free < wanted // 2 else WARNING, what, why, fix))
+    place = _nearest_folder(probe, folder)
+    if place and not place[1].writable:
+        fix = commands("export WAVESMITH_CACHE=<a folder you may write to>")
+        findings.append(Finding("cache-read-only", CANNOT_BUILD, f"no permission to write to {place[0]}", f"sources and builds go to {folder}", fix))
     available = memory(probe).get("available")
     if available is not None and available < _MEMORY_PER_JOB:
         what = f"{available / GIB:.1f} GiB of memory available"

@@ -39,12 +39,8 @@ def check(probe: Probe, gpus: list[Gpu]) -> list[Finding]:
     if info is None:
         why = "HIP opens it to reach the GPU"
         if in_container(probe):
-            return [Finding("kfd-missing", CANNOT_RUN, f"the kernel shows GPUs, but this container has no {KFD}", why, commands(_CONTAINER_FIX))]
-        return [
-            Finding(
-                "kfd-missing", CANNOT_RUN, f"the kernel shows GPUs, but {KFD} does not exist", why, commands("sudo modprobe amdgpu", "sudo udevadm trigger")
-            )
-        ]
+            return [Finding("kfd-missing", CANNOT_RUN, f"there is a GPU, but this container has no {KFD}", why, commands(_CONTAINER_FIX))]
+        return [Finding("kfd-missing", CANNOT_RUN, f"there is a GPU, but {KFD} does not exist", why, commands("sudo modprobe amdgpu", "sudo udevadm trigger"))]
     findings = []
     closed = [(KFD, info)] if not _open(info) else []
     nodes = [(path, node) for path in render_nodes(probe) if (node := probe.stat(path))]

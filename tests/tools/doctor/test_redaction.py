@@ -30,7 +30,7 @@ def test_real_paths_come_back():
 def test_technical_words_are_not_taken_for_names():
     for name in ("amd", "render", "fedora", "root", "x"):
         text = "amdgcn-amd-amdhsa--gfx1100 ID=fedora group render root x"
-        assert Redactor(name, name, "/root").text(text) == text
+        assert Redactor(name, name, "/srv/x").text(text) == text
     assert Redactor("rocky", "", "/home/rocky").text("rocky-linux rocky") == "rocky-linux $USER"
 
 

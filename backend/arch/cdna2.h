@@ -3,6 +3,7 @@
 
 #include "arch.h"
 #include "dot4.h"
+#include "matrix_step.h"
 #include "mfma.h"
 
 namespace wavesmith::arch {
@@ -18,6 +19,8 @@ struct Cdna2 {
     }
 
     template <int group> using Int8Matrix = Mfma16x16x16;
+
+    template <int parts> using Int8Step = MatrixStep<mfma::I32_32x32x8>;
 };
 
 }  // namespace wavesmith::arch

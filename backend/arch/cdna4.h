@@ -3,6 +3,7 @@
 
 #include "arch.h"
 #include "dot4.h"
+#include "matrix_step.h"
 #include "mfma.h"
 #include "select.h"
 
@@ -19,6 +20,8 @@ struct Cdna4 {
     }
 
     template <int group> using Int8Matrix = Select<group % 32 == 0, Mfma32x32x32, Mfma32x32x16>;
+
+    template <int parts> using Int8Step = Select<parts == 1, MatrixStep<mfma::I32_32x32x32>, MatrixStep<mfma::I32_32x32x16>>;
 };
 
 }  // namespace wavesmith::arch

@@ -4,6 +4,7 @@
 #include "arch.h"
 #include "dot4.h"
 #include "dot4_matrix.h"
+#include "dot4_step.h"
 
 namespace wavesmith::arch {
 
@@ -18,6 +19,8 @@ struct Gcn {
     }
 
     template <int group> using Int8Matrix = Dot4Matrix<Gcn>;
+
+    template <int parts> using Int8Step = Dot4Step<Gcn>;
 };
 
 }  // namespace wavesmith::arch

@@ -4,6 +4,7 @@
 #include "arch.h"
 #include "dot4.h"
 #include "dot4_matrix.h"
+#include "dot4_step.h"
 
 namespace wavesmith::arch {
 
@@ -18,6 +19,8 @@ struct Rdna2 {
     }
 
     template <int group> using Int8Matrix = Dot4Matrix<Rdna2>;
+
+    template <int parts> using Int8Step = Dot4Step<Rdna2>;
 };
 
 }  // namespace wavesmith::arch

@@ -3,6 +3,7 @@
 
 #include "arch.h"
 #include "dot4.h"
+#include "matrix_step.h"
 #include "wmma.h"
 
 namespace wavesmith::arch {
@@ -18,6 +19,8 @@ struct Rdna4 {
     }
 
     template <int group> using Int8Matrix = Wmma16x16x16Rdna4;
+
+    template <int parts> using Int8Step = MatrixStep<wmma::I32_16x16x16_Rdna4>;
 };
 
 }  // namespace wavesmith::arch

@@ -19,22 +19,20 @@ struct MmqVariant {
 struct MmqType {
     int                     ggml_type;
     const char *            name;
-    int                     block_values, block_bytes, alignment, group;
+    int                     block_values, block_bytes, alignment, group;  // group: values per integer sum
     std::vector<MmqVariant> variants;
 };
 
-template <class Quant, class Arch, int group, int tile_m, int tile_n, int waves_m, int waves_n>
-void add_mmq_variant(std::vector<MmqVariant> & variants, const char * plan) {
-    if constexpr (group == Quant::group) {
-        using Kernel = Mmq<Arch, Quant, MmqTile<tile_m, tile_n, waves_m, waves_n>>;
-        variants.push_back({ Arch::family, plan, tile_m, tile_n, host_kernel<Kernel>() });
+template <class Quant, class Arch, int parts, class Tile> void add_mmq_variant(std::vector<MmqVariant> & variants, const char * plan) {
+    if constexpr (parts == Quant::parts) {
+        variants.push_back({ Arch::family, plan, Tile::tile_m, Tile::tile_n, host_kernel<Mmq<Arch, Quant, Tile>>() });
     }
 }
 
 template <class Quant> MmqType make_mmq_type() {
-    MmqType type = { Quant::ggml_type, Quant::name, Quant::block_values, Quant::block_bytes, Quant::alignment, Quant::group, {} };
-#define MMQ_PLAN(architecture, group, tile_m, tile_n, waves_m, waves_n)                                                          \
-    add_mmq_variant<Quant, arch::architecture, group, tile_m, tile_n, waves_m, waves_n>(type.variants, #tile_m "x" #tile_n);
+    MmqType type = { Quant::ggml_type, Quant::name, Quant::block_values, Quant::block_bytes, Quant::alignment, 32 / Quant::parts, {} };
+#define MMQ_PLAN(architecture, parts, tile_m, tile_n, waves_m, waves_n, stages)                                                  \
+    add_mmq_variant<Quant, arch::architecture, parts, MmqTile<tile_m, tile_n, waves_m, waves_n, stages>>(type.variants, #tile_m "x" #tile_n);
 #include "mmq_plans.inc"
 #undef MMQ_PLAN
     return type;

@@ -1,27 +1,38 @@
 // Q5_0: 32 weights, f16 scale, 5-bit weights less 16: nibbles as in Q4_0, fifth bits in one 32-bit word.
 #pragma once
 
-#include "support/quant.h"
+#include "support/blocks_of_32.h"
 
 namespace wavesmith::quants {
 
-struct Q5_0 {
+struct Q5_0 : BlocksOf32<Q5_0> {
     static constexpr const char * name = "q5_0";
-    static constexpr int  ggml_type    = 6;
-    static constexpr int  block_values = 32;
-    static constexpr int  block_bytes  = 22;
-    static constexpr int  alignment    = 2;
-    static constexpr int  group        = 32;
-    static constexpr bool has_minimum  = false;
+    static constexpr int ggml_type     = 6;
+    static constexpr int block_values  = 32;
+    static constexpr int block_bytes   = 22;
+    static constexpr int alignment     = 2;
+    static constexpr int minimums      = 0;
 
-    template <class Simt> WAVESMITH_DEVICE static Bytes16 unpack(const Simt & simt, const uint8_t * block, int part) {
-        const uint32_t fifth_bits = load32<alignment>(simt, block + 2);
-        return minus(with_fifth_bits(nibbles(load16<alignment>(simt, block + 6), part), fifth_bits >> (16 * part)), 16);
+    struct Chunk {
+        Bytes16  nibbles;
+        uint32_t fifth_bits;
+    };
+    struct Scales {
+        uint32_t d;
+    };
+
+    template <class Simt> WAVESMITH_DEVICE static Chunk load(const Simt & simt, const uint8_t * row, int32_t k, int chunk) {
+        return { load16<alignment>(simt, block(row, k, chunk) + 6), load4<alignment>(simt, block(row, k, chunk) + 2) };
+    }
+    WAVESMITH_DEVICE static void unpack(const Chunk & chunk, int, Bytes16 (&piece)[pieces]) {
+        piece[0] = minus(with_fifth_bits(nibbles(chunk.nibbles, 0), chunk.fifth_bits), 16);
+        piece[1] = minus(with_fifth_bits(nibbles(chunk.nibbles, 1), chunk.fifth_bits >> 16), 16);
     }
 
-    template <class Simt> WAVESMITH_DEVICE static Scale scale(const Simt & simt, const uint8_t * block, int) {
-        return { load_half(simt, block), 0.0f };
+    template <class Simt> WAVESMITH_DEVICE static Scales load_scales(const Simt & simt, const uint8_t * row, int32_t k, int unit) {
+        return { load2(simt, block(row, k, unit)) };
     }
+    WAVESMITH_DEVICE static StepScale step_scale(const Scales & scales, int32_t, int, int) { return { { half_to_float(uint16_t(scales.d)) }, {} }; }
 };
 
 }  // namespace wavesmith::quants

@@ -1,23 +1,28 @@
-// The 12 bytes of scales and minimums that Q4_K and Q5_K share: eight 6-bit scales and eight 6-bit minimums.
+// The 16 bytes that begin a block of Q4_K and Q5_K: f16 d, f16 dmin, then 12 bytes with eight 6-bit scales and eight 6-bit
+// minimums.
 #pragma once
 
 #include "quant.h"
 
 namespace wavesmith::quants {
 
-struct KScale {
-    uint32_t scale;
-    uint32_t minimum;
+struct KScales {
+    Bytes16 header;
 };
 
-// Groups 0-3 lie in the low six bits of bytes 0-3 (scales) and 4-7 (minimums); groups 4-7 have their low nibbles in
-// bytes 8-11 and their two high bits on top of those.
-template <class Simt> WAVESMITH_DEVICE KScale k_scale(const Simt & simt, const uint8_t * scales, int index) {
-    if (index < 4) {
-        return { load8(simt, scales + index) & 63, load8(simt, scales + index + 4) & 63 };
-    }
-    const uint32_t low = load8(simt, scales + index + 4);
-    return { (low & 0xF) | (load8(simt, scales + index - 4) >> 6 << 4), (low >> 4) | (load8(simt, scales + index) >> 6 << 4) };
+// Scale and minimum of group 0 … 7. Groups 0-3 lie in the low six bits of bytes 0-3 (scales) and 4-7 (minimums); groups 4-7
+// have their low nibbles in bytes 8-11 and their two high bits on top of those.
+WAVESMITH_DEVICE StepScale k_step_scale(const KScales & scales, int group) {
+    const uint32_t * word     = scales.header.word;
+    const float      d        = half_to_float(uint16_t(word[0]));
+    const float      dmin     = half_to_float(uint16_t(word[0] >> 16));
+    const int        index    = group % 4;
+    const uint32_t   first    = byte_of(word[1], index);
+    const uint32_t   second   = byte_of(word[2], index);
+    const uint32_t   nibbles  = byte_of(word[3], index);
+    const uint32_t   low      = group < 4 ? first & 63 : (nibbles & 0xF) | (first >> 6 << 4);
+    const uint32_t   low_min  = group < 4 ? second & 63 : (nibbles >> 4) | (second >> 6 << 4);
+    return { { d * float(low) }, { dmin * float(low_min) } };
 }
 
 }  // namespace wavesmith::quants

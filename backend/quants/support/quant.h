@@ -1,24 +1,36 @@
 // What a kernel needs to know of a quantised GGUF type, and helpers that the type headers share.
 //
-// quants/<type>.h defines one struct per type in namespace wavesmith::quants:
+// Kernels walk a weight row in tiles of 128 values. quants/<type>.h defines one struct per type in namespace
+// wavesmith::quants:
 //
 //     struct Q4_K {
 //         static constexpr const char * name;        // ggml's type name
 //         static constexpr int ggml_type;            // ggml_type number
-//         static constexpr int block_values;         // weights per block
+//         static constexpr int block_values;         // weights per block: 32 or 256
 //         static constexpr int block_bytes;
 //         static constexpr int alignment;            // of a block's address: what rows of whole blocks guarantee
-//         static constexpr int group;                // weights that share one scale: 16 or 32
-//         static constexpr bool has_minimum;
 //
-//         // Weights 16*part … 16*part+15 of a block as 16 signed bytes in order.
-//         template <class Simt> static Bytes16 unpack(const Simt &, const uint8_t * block, int part);
-//         // Scale and minimum of weights group*index … of a block.
-//         template <class Simt> static Scale scale(const Simt &, const uint8_t * block, int index);
+//         // Integers. A step is 32 weights. Its integers are multiplied with the activations into `parts` sums: one of all
+//         // 32, or two of 16 each. Every integer is a signed byte.
+//         static constexpr int parts;                // 1 or 2
+//         static constexpr int chunks;               // units of loading per 128 values
+//         static constexpr int pieces;               // runs of 16 values that a chunk holds; chunks * pieces = 8
+//         struct Chunk;                              // a chunk's bytes as loaded, each byte of a row in one chunk of a tile
+//         static Chunk load(simt, const uint8_t * row, int32_t k, int chunk);   // k: first value of the tile
+//         static void  unpack(const Chunk &, int chunk, Bytes16 (&piece)[pieces]);
+//         static constexpr int offset(int chunk, int piece);                    // first value of a piece within the tile
+//
+//         // Scales: a weight is scale[part] * integer - minimum[i]. `minimums` (0, 1 or 2) of them per step, each for
+//         // 32 / minimums values.
+//         static constexpr int minimums;
+//         static constexpr int scale_steps;          // steps whose scales are loaded together: 1 or 2
+//         struct Scales;                             // their bytes as loaded
+//         static Scales    load_scales(simt, const uint8_t * row, int32_t k, int unit);    // unit: of scale_steps steps
+//         static StepScale step_scale(const Scales &, int32_t k, int unit, int step);      // step: 0 … scale_steps - 1
 //     };
 //
-// A weight is scale * unpacked - minimum. Scale and minimum are f32 and each is one rounded product of the block's f16
-// factors with its integers, so they are the same on every platform. Block layouts: ggml/src/ggml-common.h.
+// Scales and minimums are f32 and each is one rounded product of the block's f16 factors with its integers, so they are
+// the same on every platform. Block layouts: ggml/src/ggml-common.h.
 #pragma once
 
 #include "../../platform/simt.h"
@@ -26,26 +38,36 @@
 
 namespace wavesmith::quants {
 
-struct Scale {
-    float scale;
-    float minimum;
+struct StepScale {
+    float scale[2];
+    float minimum[2];
 };
 
-// Reads of a block, at the alignment that the type guarantees.
+constexpr int tile_values = 128;
+
+// Reads at the alignment that the type guarantees.
 template <int alignment, class Simt> WAVESMITH_DEVICE Bytes16 load16(const Simt & simt, const uint8_t * address) {
     return simt.template load<Bytes16, (alignment < 16 ? alignment : 16)>(address);
 }
 
-template <int alignment, class Simt> WAVESMITH_DEVICE uint32_t load32(const Simt & simt, const uint8_t * address) {
+template <int alignment, class Simt> WAVESMITH_DEVICE Bytes8 load8(const Simt & simt, const uint8_t * address) {
+    return simt.template load<Bytes8, (alignment < 8 ? alignment : 8)>(address);
+}
+
+template <int alignment, class Simt> WAVESMITH_DEVICE uint32_t load4(const Simt & simt, const uint8_t * address) {
     return simt.template load<uint32_t, (alignment < 4 ? alignment : 4)>(address);
 }
 
-template <class Simt> WAVESMITH_DEVICE uint32_t load8(const Simt & simt, const uint8_t * address) {
-    return simt.template load<uint8_t>(address);
+template <class Simt> WAVESMITH_DEVICE uint32_t load2(const Simt & simt, const uint8_t * address) {
+    return simt.template load<uint16_t>(address);
 }
 
-template <class Simt> WAVESMITH_DEVICE float load_half(const Simt & simt, const uint8_t * address) {
-    return half_to_float(simt.template load<uint16_t>(address));
+// Byte `index` of a word, or of two.
+WAVESMITH_DEVICE uint32_t byte_of(uint32_t word, int index) {
+    return (word >> (8 * index)) & 0xFF;
+}
+WAVESMITH_DEVICE uint32_t byte_of(Bytes8 words, int index) {
+    return byte_of(index < 4 ? words.word[0] : words.word[1], index % 4);
 }
 
 // The four bytes of each word shifted right and masked, for fields of `mask` within bytes.
@@ -62,12 +84,12 @@ WAVESMITH_DEVICE Bytes16 nibbles(Bytes16 bytes, int high) {
     return field(bytes, 4 * high, 0x0F);
 }
 
-// Adds the single bit `bit` of each byte of `bits` to each byte of `low`, as bit `position`.
-WAVESMITH_DEVICE Bytes16 with_bit(Bytes16 low, Bytes16 bits, int bit, int position) {
-    const Bytes16 one = field(bits, bit, 0x01);
+// Field `shift`, `mask` of each byte of `bits` added to the bytes of `low`, from bit `position` on.
+WAVESMITH_DEVICE Bytes16 with_field(Bytes16 low, Bytes16 bits, int shift, uint32_t mask, int position) {
+    const Bytes16 high = field(bits, shift, mask);
     WAVESMITH_UNROLL
     for (int i = 0; i < 4; ++i) {
-        low.word[i] |= one.word[i] << position;
+        low.word[i] |= high.word[i] << position;
     }
     return low;
 }

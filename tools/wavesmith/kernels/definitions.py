@@ -24,7 +24,7 @@ class Quant:
     ggml_type: int
     block_values: int
     block_bytes: int
-    group: int
+    parts: int
 
 
 @dataclass(frozen=True)
@@ -32,15 +32,21 @@ class Plan:
     """A row of plan/mmq_plans.inc."""
 
     architecture: str
-    group: int
+    parts: int
     tile_m: int
     tile_n: int
     waves_m: int
     waves_n: int
+    stages: int
 
     @property
     def name(self) -> str:
         return f"{self.tile_m}x{self.tile_n}"
+
+    @property
+    def tile(self) -> str:
+        """The template arguments of MmqTile."""
+        return f"{self.tile_m}, {self.tile_n}, {self.waves_m}, {self.waves_n}, {self.stages}"
 
     @property
     def waves(self) -> int:
@@ -75,11 +81,13 @@ def quant(stem: str) -> Quant:
     """The type that quants/<stem>.h defines."""
     path = f"quants/{stem}.h"
     text = _read(path)
-    struct = re.search(r"^struct (\w+) \{", text, re.MULTILINE)
+    struct = re.search(r"^struct (\w+) (?:: \w+<\w+> )?\{", text, re.MULTILINE)
     name = re.search(r'static constexpr const char \* name\s*=\s*"([^"]+)";', text)
     if not struct or not name:
         raise BadInput(f"backend/{path}: no struct with a name")
-    numbers = {key: _integer(text, key, path) for key in ("ggml_type", "block_values", "block_bytes", "group")}
+    if "BlocksOf32<" in text:
+        text += _read("quants/support/blocks_of_32.h")
+    numbers = {key: _integer(text, key, path) for key in ("ggml_type", "block_values", "block_bytes", "parts")}
     return Quant(stem=stem, struct=struct.group(1), name=name.group(1), **numbers)
 
 
@@ -91,7 +99,7 @@ def quants() -> list[Quant]:
 
 def plans() -> list[Plan]:
     """Every row of plan/mmq_plans.inc."""
-    rows = re.findall(r"^MMQ_PLAN\(\s*(\w+)\s*,\s*(\d+)\s*,\s*(\d+)\s*,\s*(\d+)\s*,\s*(\d+)\s*,\s*(\d+)\s*\)", _read("plan/mmq_plans.inc"), re.MULTILINE)
+    rows = re.findall(r"^MMQ_PLAN\(\s*(\w+)" + r"\s*,\s*(\d+)" * 6 + r"\s*\)", _read("plan/mmq_plans.inc"), re.MULTILINE)
     if not rows:
         raise BadInput("backend/plan/mmq_plans.inc: no MMQ_PLAN row")
     return [Plan(row[0], *(int(value) for value in row[1:])) for row in rows]

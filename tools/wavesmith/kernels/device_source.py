@@ -53,13 +53,13 @@ class Unit:
 def mmq_unit(quant: Quant, family: str) -> Unit:
     """All tile plans of mmq for one type on one family."""
     header, architecture = ARCHITECTURES[family]
-    arguments = tuple(definitions.arguments("mmq.h", "MmqArguments"))
+    arguments = tuple(definitions.arguments("mmq_arguments.h", "MmqArguments"))
     kernels = tuple(
         Kernel(
             symbol=f"mmq_{quant.stem}_{plan.name}",
             operation="MUL_MAT",
             type=quant.name,
-            cxx=f"Mmq<arch::{architecture}, quants::{quant.struct}, MmqTile<{plan.tile_m}, {plan.tile_n}, {plan.waves_m}, {plan.waves_n}>>",
+            cxx=f"Mmq<arch::{architecture}, quants::{quant.struct}, MmqTile<{plan.tile}>>",
             struct="MmqArguments",
             arguments=arguments,
             threads=plan.waves * WAVE_SIZE[family],
@@ -67,7 +67,7 @@ def mmq_unit(quant: Quant, family: str) -> Unit:
             plan=plan,
         )
         for plan in definitions.plans()
-        if plan.architecture == architecture and plan.group == quant.group
+        if plan.architecture == architecture and plan.parts == quant.parts
     )
     return _unit(f"mmq_{quant.stem}", ("kernels/mmq.h", f"quants/{quant.stem}.h", f"arch/{header}"), kernels, architecture)
 

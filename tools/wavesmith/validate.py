@@ -32,6 +32,7 @@ CHECKED_COLUMNS = 33
 SUMS_BYTES = 1 << 26  # integer sums of one checked run
 
 NMSE_LIMIT = 5e-4  # as upstream's test-backend-ops has it for MUL_MAT
+STOCK_NMSE_LIMIT = 10 * NMSE_LIMIT  # stock against the reference: above it, one of the two computed something else
 # One row wrong among thousands hides in the NMSE of all; its own error is of the order of 1.
 WORST_ROW_LIMIT = 1e-2
 
@@ -373,6 +374,8 @@ class _Validation:
             column.nmse_to_stock = errors(self.results[column.n], theirs, energy)[0]
             if column.stock_nmse is None:
                 self._fail(f"N={column.n}: stock's result has a NaN or an infinity")
+            elif column.stock_nmse > STOCK_NMSE_LIMIT:
+                self._fail(f"N={column.n}: stock's own NMSE {column.stock_nmse:.2e} is over {STOCK_NMSE_LIMIT:.0e}")
             elif column.nmse_to_stock is not None and column.nmse_to_stock > stock_limit(column.stock_nmse):
                 self._fail(f"N={column.n}: NMSE to stock {column.nmse_to_stock:.2e} is over {stock_limit(column.stock_nmse):.2e}")
 

@@ -10,7 +10,7 @@ import jsonschema
 import numpy as np
 import pytest
 from gguf_bytes import F32, Gguf, tensor, text
-from wavesmith import cli, host_library, model_generator, reference, validate
+from wavesmith import cli, host_library, model_generator, reference, validate, validate_checks, validate_report
 from wavesmith.census import products
 from wavesmith.errors import BadInput, CannotRun, KernelFault
 from wavesmith.gguf_file import Model
@@ -81,11 +81,11 @@ def small_model(tmp_path_factory) -> Path:
     return model_generator.generate(tmp_path_factory.mktemp("model") / "small.gguf", SMALL, "Q4_K", pure=True)
 
 
-def check(path: Path, folder: Path, *, quick: bool = True, family: str = "rdna3") -> validate.Report:
+def check(path: Path, folder: Path, *, quick: bool = True, family: str = "rdna3") -> validate_report.Report:
     return validate.run(validate.plan(path, quick=quick, family=family), folder, {})
 
 
-def only(report: validate.Report, **expected: bool) -> None:
+def only(report: validate_report.Report, **expected: bool) -> None:
     """The report failed, and in every product just the named checks did not hold."""
     assert not report.passed
     for product in report.products:
@@ -108,7 +108,7 @@ def test_sound_kernels_pass(tmp_path, stock, mix, shape):
     assert {product.op for product in report.products} == ({"MUL_MAT", "MUL_MAT_ID"} if shape.expert_count else {"MUL_MAT"})
     for product in report.products:
         quantised = product.type in reference.INTEGER_TYPES
-        assert product.checks == validate.Checks(
+        assert product.checks == validate_report.Checks(
             integers=quantised or None,
             integer_rows=min(512, product.m) if quantised else 0,
             float_part=quantised or None,
@@ -120,7 +120,7 @@ def test_sound_kernels_pass(tmp_path, stock, mix, shape):
         )
         assert [column.n for column in product.columns] == [1, 16, 33]
         for column in product.columns:
-            assert 0 <= column.nmse < validate.NMSE_LIMIT
+            assert 0 <= column.nmse < validate_checks.NMSE_LIMIT
             assert product.type.lower() in column.kernel.lower()
 
 
@@ -316,7 +316,7 @@ def test_stock_may_be_less_precise_than_ours(small_model, tmp_path, stock):
     stock.spoil = staticmethod(lambda device, result: result * np.float32(1.03) if device == "CPU" else result)
     report = check(small_model, tmp_path)
     assert report.passed
-    assert all(column.stock_nmse > validate.NMSE_LIMIT for column in report.products[0].columns)
+    assert all(column.stock_nmse > validate_checks.NMSE_LIMIT for column in report.products[0].columns)
 
 
 def test_a_difference_to_stock_fails(small_model, tmp_path, stock):
@@ -391,19 +391,19 @@ def test_request(small_model, options, expected):
 
 def test_errors():
     expected = np.array([[3.0, 4.0], [0.0, 0.0]])
-    nmse, row, worst = validate.errors(np.array([[3.0, 5.0], [0.0, 0.0]], np.float32), expected, np.array([9.0, 32.0]))
+    nmse, row, worst = validate_checks.errors(np.array([[3.0, 5.0], [0.0, 0.0]], np.float32), expected, np.array([9.0, 32.0]))
     assert (nmse, row, worst) == (1 / 25, 1, 1 / 32)
-    assert validate.errors(np.zeros((2, 2), np.float32), np.zeros((2, 2)), np.zeros(2)) == (0.0, 0, 0.0)
-    assert validate.errors(np.array([[1.0, math.inf]], np.float32), np.ones((1, 2)), np.ones(2)) == (None, 1, None)
-    nmse, row, worst = validate.errors(np.ones((1, 2), np.float32), np.zeros((1, 2)), np.zeros(2))
+    assert validate_checks.errors(np.zeros((2, 2), np.float32), np.zeros((2, 2)), np.zeros(2)) == (0.0, 0, 0.0)
+    assert validate_checks.errors(np.array([[1.0, math.inf]], np.float32), np.ones((1, 2)), np.ones(2)) == (None, 1, None)
+    nmse, row, worst = validate_checks.errors(np.ones((1, 2), np.float32), np.zeros((1, 2)), np.zeros(2))
     assert math.isfinite(nmse)
     assert nmse > 1e300
 
 
 def test_same_bits():
     nan, zero = np.array([np.nan], np.float32), np.array([0.0], np.float32)
-    assert validate.same_bits(nan, nan)
-    assert not validate.same_bits(zero, -zero)
+    assert validate_checks.same_bits(nan, nan)
+    assert not validate_checks.same_bits(zero, -zero)
 
 
 def test_expert_ids_hold_the_hard_cases():
@@ -446,7 +446,7 @@ def test_json_follows_the_schema(tmp_path, stock, monkeypatch):
     schema = json.loads(SCHEMA.read_text())
     path = model_generator.generate(tmp_path / "m.gguf", EXPERTS, "Q4_K_M")
     report = check(path, tmp_path)
-    validate.write_json(report, tmp_path / "out.json")
+    validate_report.write_json(report, tmp_path / "out.json")
     content = json.loads((tmp_path / "out.json").read_text())
     jsonschema.validate(content, schema)
     assert content["passed"] is True
@@ -464,12 +464,12 @@ def test_json_is_written_whole_or_not_at_all(tmp_path, small_model, stock, monke
     out.write_text("before")
     monkeypatch.setattr(json, "dump", lambda *_args, **_options: (_ for _ in ()).throw(OSError(28, "No space left on device")))
     with pytest.raises(OSError, match="No space left"):
-        validate.write_json(report, out)
+        validate_report.write_json(report, out)
     assert out.read_text() == "before"
     assert [path.name for path in tmp_path.glob("out*")] == ["out.json"]
     monkeypatch.undo()
     with pytest.raises(BadInput, match="cannot write"):
-        validate.write_json(report, tmp_path / "none" / "out.json")
+        validate_report.write_json(report, tmp_path / "none" / "out.json")
 
 
 @pytest.fixture
@@ -505,6 +505,8 @@ def test_command_fails_when_a_check_does(small_model, build_folder, stock, capsy
         (["small.gguf", "--target", "gfx1100"], "only host can be validated"),
         (["small.gguf", "--family", "gfx1100"], "unknown family gfx1100"),
         (["small.gguf", "--json", "none/out.json"], "its folder does not exist"),
+        (["small.gguf", "--json", "."], "is a folder"),
+        (["--target", "cuda"], "only host can be validated"),
     ],
 )
 def test_bad_input_ends_before_any_build(tmp_path, small_model, monkeypatch, capsys, arguments, expected):

@@ -238,6 +238,7 @@ ggml_backend_reg_t ggml_backend_wavesmith_reg(void) {
     if (!wavesmith::is_for_running_ggml()) {
         return nullptr;
     }
+    wavesmith::ledger_start();
     static ggml_backend_reg reg = wavesmith::make_reg();
     return &reg;
 }

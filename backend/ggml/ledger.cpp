@@ -167,6 +167,12 @@ bool ledger_is_on() {
     return !environment().ledger_path.empty();
 }
 
+void ledger_start() {
+    if (ledger_is_on()) {
+        ledger();
+    }
+}
+
 void ledger_ran(const ggml_tensor * node, const std::string & kernel) {
     if (!ledger_is_on()) {
         return;

@@ -10,6 +10,9 @@ namespace wavesmith {
 // True if a ledger is asked for; the other functions do nothing otherwise.
 bool ledger_is_on();
 
+// Makes sure that a ledger is written at exit, be it an empty one. Called when the backend is registered.
+void ledger_start();
+
 // Counts one run of `node` by `kernel`, the name that plan/dispatch.h reports.
 void ledger_ran(const ggml_tensor * node, const std::string & kernel);
 

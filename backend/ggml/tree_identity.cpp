@@ -13,6 +13,8 @@ namespace wavesmith {
 
 static_assert(sizeof(built_op_names) / sizeof(built_op_names[0]) == GGML_OP_COUNT, "the op names read from ggml.c are not those of ggml.h");
 
+static constexpr size_t largest_object_header = 64;
+
 static bool is_known(const char * commit) {
     return commit != nullptr && *commit != '\0' && strcmp(commit, "unknown") != 0;
 }
@@ -53,7 +55,10 @@ static bool same_tensor_layout() {
     const bool other = weights->type == GGML_TYPE_F16 && ggml_get_name(output) == output->name && (output->flags & GGML_TENSOR_FLAG_OUTPUT) != 0;
     const bool data  = output->data == nullptr && output->view_src == nullptr && ggml_get_data(output) == nullptr;
     ggml_free(context);
-    return sizes && steps && links && other && data;
+    // A tensor's memory is the struct and a header, whose type is private to ggml.
+    const size_t overhead = ggml_tensor_overhead();
+    const bool   extent   = overhead > sizeof(ggml_tensor) && overhead - sizeof(ggml_tensor) <= largest_object_header;
+    return extent && sizes && steps && links && other && data;
 }
 
 // Empty, or what differs.

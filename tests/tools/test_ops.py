@@ -195,6 +195,11 @@ def checked(name: str, w: np.ndarray, x: np.ndarray, family: str) -> tuple[np.nd
     return out, sums
 
 
+@pytest.mark.parametrize("name", [*INTEGER_TYPES, "F16", "BF16", "F32", "IQ2_XXS", "Q8_1"])
+def test_scale_groups_agree(name):
+    assert host_library.scale_group(int(GGMLQuantizationType[name])) == reference.scale_group(name)
+
+
 # mul_mat_id ----------------------------------------------------------------------------------------------------------
 
 

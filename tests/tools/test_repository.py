@@ -74,7 +74,7 @@ def test_no_unfinished_work_is_left() -> None:
 
 
 def test_no_path_of_one_machine_is_tracked() -> None:
-    paths = re.compile(r"(?<![\w.])/(root|work|home/\w+)/|(?<![\w.])/tmp/(?!\.\.\.)")
+    paths = re.compile(r"(?<![\w.])/(root|work|tmp)/")
     found = [
         f"{path.relative_to(ROOT)}:{number}: {line.strip()}"
         for path in tracked()

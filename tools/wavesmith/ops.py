@@ -105,11 +105,6 @@ def _run(weights: Operand, activations: Operand, output: Operand, ids: Operand |
         raise ValueError(f"expected a product that the {family} kernels take, got {error}") from None
 
 
-def weight_type(wtype: str | GGMLQuantizationType) -> GGMLQuantizationType:
-    """gguf's type for a name in either case (or for itself). ValueError for one that the kernels do not take."""
-    return _weight_type(wtype)
-
-
 def _weight_type(wtype: Any) -> GGMLQuantizationType:
     from gguf.constants import GGMLQuantizationType
 

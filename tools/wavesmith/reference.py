@@ -263,13 +263,6 @@ def dequantize(type_name: str, rows: np.ndarray) -> np.ndarray:
         return quants.dequantize(np.ascontiguousarray(rows), GGMLQuantizationType[type_name])
 
 
-def can_dequantize(type_name: str) -> bool:
-    from gguf import quants
-    from gguf.constants import GGMLQuantizationType
-
-    return type_name in ("F32", "F16") or GGMLQuantizationType[type_name] in quants._type_traits
-
-
 def mul_mat(type_name: str, rows: np.ndarray, x: np.ndarray, squares: np.ndarray | None = None, chunk_values: int = 1 << 22) -> np.ndarray:
     """float64 [N, M] = x [N, K] times the dequantised rows, in chunks of about `chunk_values` weights to bound memory.
 

@@ -164,6 +164,7 @@ class StockGgml:
         while not received.endswith(b"\n"):
             ready, _, _ = select.select([process.stdout], [], [], max(0.0, end - time.monotonic()))
             if not ready:
+                process.kill()
                 self._stop()
                 raise StockFailure(f"stock ggml did not finish within {timeout:g} s")
             more = os.read(process.stdout.fileno(), 1 << 16)

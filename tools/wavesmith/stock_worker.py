@@ -24,37 +24,40 @@ class _Refused(Exception):
     """The device does not support the product."""
 
 
+_P, _I, _I64, _SIZE, _TEXT = ctypes.c_void_p, ctypes.c_int, ctypes.c_int64, ctypes.c_size_t, ctypes.c_char_p
+
+# Function -> result and arguments (ggml/include/ggml.h, ggml-alloc.h, ggml-backend.h); the same in every supported version.
+SIGNATURES: dict[str, tuple[Any, tuple[Any, ...]]] = {
+    "ggml_init": (_P, (_InitParams,)),
+    "ggml_free": (None, (_P,)),
+    "ggml_tensor_overhead": (_SIZE, ()),
+    "ggml_graph_overhead": (_SIZE, ()),
+    "ggml_nbytes": (_SIZE, (_P,)),
+    "ggml_new_tensor_2d": (_P, (_P, _I, _I64, _I64)),
+    "ggml_new_tensor_3d": (_P, (_P, _I, _I64, _I64, _I64)),
+    "ggml_mul_mat": (_P, (_P, _P, _P)),
+    "ggml_mul_mat_id": (_P, (_P, _P, _P, _P)),
+    "ggml_new_graph": (_P, (_P,)),
+    "ggml_build_forward_expand": (None, (_P, _P)),
+    "ggml_backend_load_all_from_path": (None, (_TEXT,)),
+    "ggml_backend_dev_count": (_SIZE, ()),
+    "ggml_backend_dev_get": (_P, (_SIZE,)),
+    "ggml_backend_dev_name": (_TEXT, (_P,)),
+    "ggml_backend_dev_by_name": (_P, (_TEXT,)),
+    "ggml_backend_dev_init": (_P, (_P, _TEXT)),
+    "ggml_backend_dev_backend_reg": (_P, (_P,)),
+    "ggml_backend_dev_supports_op": (ctypes.c_bool, (_P, _P)),
+    "ggml_backend_reg_get_proc_address": (_P, (_P, _TEXT)),
+    "ggml_backend_alloc_ctx_tensors": (_P, (_P, _P)),
+    "ggml_backend_buffer_free": (None, (_P,)),
+    "ggml_backend_tensor_set": (None, (_P, _P, _SIZE, _SIZE)),
+    "ggml_backend_tensor_get": (None, (_P, _P, _SIZE, _SIZE)),
+    "ggml_backend_graph_compute": (_I, (_P, _P)),
+}
+
+
 def _declare(library: ctypes.CDLL) -> ctypes.CDLL:
-    p, i, i64, size = ctypes.c_void_p, ctypes.c_int, ctypes.c_int64, ctypes.c_size_t
-    text = ctypes.c_char_p
-    signatures: dict[str, tuple[Any, tuple[Any, ...]]] = {
-        "ggml_init": (p, (_InitParams,)),
-        "ggml_free": (None, (p,)),
-        "ggml_tensor_overhead": (size, ()),
-        "ggml_graph_overhead": (size, ()),
-        "ggml_nbytes": (size, (p,)),
-        "ggml_new_tensor_2d": (p, (p, i, i64, i64)),
-        "ggml_new_tensor_3d": (p, (p, i, i64, i64, i64)),
-        "ggml_mul_mat": (p, (p, p, p)),
-        "ggml_mul_mat_id": (p, (p, p, p, p)),
-        "ggml_new_graph": (p, (p,)),
-        "ggml_build_forward_expand": (None, (p, p)),
-        "ggml_backend_load_all_from_path": (None, (text,)),
-        "ggml_backend_dev_count": (size, ()),
-        "ggml_backend_dev_get": (p, (size,)),
-        "ggml_backend_dev_name": (text, (p,)),
-        "ggml_backend_dev_by_name": (p, (text,)),
-        "ggml_backend_dev_init": (p, (p, text)),
-        "ggml_backend_dev_backend_reg": (p, (p,)),
-        "ggml_backend_dev_supports_op": (ctypes.c_bool, (p, p)),
-        "ggml_backend_reg_get_proc_address": (p, (p, text)),
-        "ggml_backend_alloc_ctx_tensors": (p, (p, p)),
-        "ggml_backend_buffer_free": (None, (p,)),
-        "ggml_backend_tensor_set": (None, (p, p, size, size)),
-        "ggml_backend_tensor_get": (None, (p, p, size, size)),
-        "ggml_backend_graph_compute": (i, (p, p)),
-    }
-    for name, (result, arguments) in signatures.items():
+    for name, (result, arguments) in SIGNATURES.items():
         function = getattr(library, name)
         function.restype, function.argtypes = result, arguments
     return library

@@ -12,7 +12,8 @@ extern __attribute__((shared, aligned(16))) unsigned char dynamic_lds[];
 #endif
 
 // Blocks are one-dimensional. A launch needs no runtime support but the dispatch packet.
-template <class Architecture> struct DeviceSimt {
+// `lds_bytes` makes the workgroup's LDS part of the kernel, so that the compiler knows the occupancy; 0: sized at launch.
+template <class Architecture, uint32_t lds_bytes = 0> struct DeviceSimt {
     using Arch = Architecture;
 
     static constexpr bool     is_host    = false;
@@ -65,7 +66,14 @@ template <class Architecture> struct DeviceSimt {
     }
 
 private:
-    WAVESMITH_DEVICE_ONLY static WAVESMITH_LDS unsigned char * lds() { return (WAVESMITH_LDS unsigned char *) dynamic_lds; }
+    WAVESMITH_DEVICE_ONLY static WAVESMITH_LDS unsigned char * lds() {
+        if constexpr (lds_bytes == 0) {
+            return (WAVESMITH_LDS unsigned char *) dynamic_lds;
+        } else {
+            static __attribute__((shared, aligned(16))) unsigned char static_lds[lds_bytes];
+            return (WAVESMITH_LDS unsigned char *) static_lds;
+        }
+    }
 #endif
 };
 

@@ -22,21 +22,20 @@ def command(model: Path | None, target: str, family: str, quick: bool, build_dir
     """
     import os
 
+    from .. import host_library, validate, validate_report
     from .. import model as models
-    from .. import validate
-    from ..errors import BadInput
-    from ..gguf_file import printable
     from ..progress import Steps
     from ..stock_ggml import find_library
 
-    if json_file is not None and not json_file.absolute().parent.is_dir():
-        raise BadInput(f"cannot write {printable(json_file)}: its folder does not exist")
+    validate.check_request(target, family)
+    if json_file is not None:
+        validate_report.check_writable(json_file)
     if build_dir is not None:
         find_library(build_dir)
     steps = Steps("validate")
     chosen = models.get(model)
     plan = validate.plan(chosen.path, target=target, family=family, quick=quick)
-    validate.host_library.load()
+    host_library.load()
     if build_dir is not None:
         folder, environment = build_dir, {**os.environ, "WAVESMITH_HOST_FAMILY": family}
     else:
@@ -45,7 +44,7 @@ def command(model: Path | None, target: str, family: str, quick: bool, build_dir
         report = validate.run(plan, folder, environment, step.update)
     _print(report)
     if json_file is not None:
-        validate.write_json(report, json_file)
+        validate_report.write_json(report, json_file)
     return 0 if report.passed else 1
 
 
@@ -89,12 +88,12 @@ def _number(value: float | None) -> str:
 
 
 def _summary(report) -> str:
-    from .. import validate
+    from .. import validate, validate_report
 
     counts = report.as_json()["counts"]
     columns = validate.QUICK_COLUMNS if report.quick else validate.COLUMNS
     parts = [f"{counts[status]} {status}" for status in counts if counts[status]]
     scope = f"quick: at most {validate.QUICK_ROWS} rows of a tensor, " if report.quick else ""
     module = "" if validate.MODULE_DEVICE in report.devices else f"; the build has no {validate.MODULE_DEVICE} device, so only the host library was checked"
-    verdict = "passed" if report.passed else "FAILED" if counts[validate.FAILED] or counts[validate.INVALID] else "FAILED: nothing was checked"
+    verdict = "passed" if report.passed else "FAILED" if counts[validate_report.FAILED] or counts[validate_report.INVALID] else "FAILED: nothing was checked"
     return f"{verdict}: {', '.join(parts)} ({report.family}, {scope}N = {', '.join(map(str, columns))}, {report.seconds:.0f} s){module}"

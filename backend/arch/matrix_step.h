@@ -8,6 +8,8 @@
 //     static constexpr int m, n;                       // rows and columns of C
 //     static constexpr int registers;                  // results per lane: rows_per_lane x columns_per_lane, rows first
 //     static constexpr int rows_per_lane, columns_per_lane;
+//     static constexpr bool dual_issue;                // two f32 operations of a wave can issue as one instruction
+//     static constexpr bool runs_beside_vector;        // a product runs while the wave goes on with vector instructions
 //     struct Operand;                                  // a lane's slice of A or of B
 //     struct C { int32_t value[registers]; };
 //     static constexpr int run(int parts);             // values that stay neighbours under `place`: 8, 16 or 32
@@ -24,7 +26,9 @@
 
 namespace wavesmith::arch {
 
-template <class Instruction> struct MatrixStep {
+// `rdna`: two f32 operations of a wave can issue as one instruction (VOPD), and matrix products take the vector unit's slots;
+// else (CDNA) matrix products run beside vector instructions.
+template <class Instruction, bool rdna = false> struct MatrixStep {
     using Layout = typename Instruction::Layout;
 
     static constexpr int m                = Layout::n;
@@ -35,6 +39,8 @@ template <class Instruction> struct MatrixStep {
     static constexpr int lane_groups      = Layout::k / Layout::operand_bytes;
     static constexpr int slice_bytes      = 32 / lane_groups;
     static constexpr int instructions     = 32 / Layout::k;
+    static constexpr bool dual_issue      = rdna;
+    static constexpr bool runs_beside_vector = !rdna;
 
     static_assert(slice_bytes % 16 == 0, "slices are read in 16 bytes");
 

@@ -20,7 +20,7 @@ struct Rdna3 {
 
     template <int group> using Int8Matrix = Wmma16x16x16Rdna3;
 
-    template <int parts> using Int8Step = MatrixStep<wmma::I32_16x16x16_Rdna3>;
+    template <int parts> using Int8Step = MatrixStep<wmma::I32_16x16x16_Rdna3, true>;
 };
 
 }  // namespace wavesmith::arch

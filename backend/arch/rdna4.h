@@ -20,7 +20,7 @@ struct Rdna4 {
 
     template <int group> using Int8Matrix = Wmma16x16x16Rdna4;
 
-    template <int parts> using Int8Step = MatrixStep<wmma::I32_16x16x16_Rdna4>;
+    template <int parts> using Int8Step = MatrixStep<wmma::I32_16x16x16_Rdna4, true>;
 };
 
 }  // namespace wavesmith::arch

@@ -24,8 +24,8 @@ namespace wavesmith {
 template <class Arch_, class Quant, class Tile> struct Mmq {
     using Arch      = Arch_;
     using Arguments = MmqArguments;
-    using Lds       = MmqLds<Quant, Tile>;
     using Matrix    = typename Arch::template Int8Step<Quant::parts>;
+    using Lds       = MmqLds<Quant, Tile, Matrix>;
 
     static constexpr int      waves     = Tile::waves_m * Tile::waves_n;
     static constexpr uint32_t threads   = waves * Arch::wave_size;
@@ -43,12 +43,12 @@ template <class Arch_, class Quant, class Tile> struct Mmq {
         const uint8_t * blocks  = arguments.activations;
         const int64_t   advance = int64_t(arguments.activation_rows) * q8_1_block_bytes(Q8_1Layout::d4s8);
 
-        MmqWeights<Quant, Tile, Matrix, threads> next_weights;
+        MmqWeights<Quant, Tile, Matrix, threads> next_weights(simt, arguments, position.row0);
         MmqColumns<Quant, Tile, Matrix, threads> next_columns(
             simt, [&](int column) { return activation_row(simt, arguments, position, column); });
         MmqAccumulators<Quant, Tile, Matrix> accumulators(simt);
 
-        next_weights.load(simt, arguments, weights, position.row0, 0);
+        next_weights.load(simt, arguments, weights, 0);
         next_columns.load(simt, blocks);
         next_weights.store(simt, 0, 0);
         next_columns.store(simt, 0);
@@ -59,7 +59,7 @@ template <class Arch_, class Quant, class Tile> struct Mmq {
             const uint32_t next = Tile::stages > 1 ? Lds::stage - stage : 0;
             if (more) {
                 blocks += advance;
-                next_weights.load(simt, arguments, weights, position.row0, k + Tile::tile_k);
+                next_weights.load(simt, arguments, weights, k + Tile::tile_k);
                 next_columns.load(simt, blocks);
             }
             accumulators.multiply(simt, stage, [&](int row, int column, int step, int part, int32_t sum) {
@@ -75,9 +75,17 @@ template <class Arch_, class Quant, class Tile> struct Mmq {
             }
             stage = next;
         }
-        accumulators.store(simt, [&](int row, int column, float value) {
-            if (position.row0 + row < arguments.m && position.column0 + column < position.columns) {
-                simt.template store<float>(output_column(simt, arguments, position, position.column0 + column) + (position.row0 + row) * 4, value);
+        uint8_t * output = output_of(simt, arguments, position);
+        accumulators.store_columns(simt, [&](int column, const auto & store_rows) {
+            const int32_t n = position.column0 + column;
+            if (n < position.columns) {
+                uint8_t * first = output + output_offset(simt, arguments, position, n);
+                store_rows([&](int row, float value) {
+                    const int32_t m = position.row0 + row;
+                    if (m < arguments.m) {
+                        simt.template store<float>(first + uint32_t(m) * 4, value);
+                    }
+                });
             }
         });
     }
@@ -109,28 +117,31 @@ template <class Arch_, class Quant, class Tile> struct Mmq {
         return rows + z % arguments.ne12 / arguments.ratio2 * arguments.nb02 + z / arguments.ne12 / arguments.ratio3 * arguments.nb03;
     }
 
-    // Row of the quantised activations of a column of the tile; -1: there is no such column.
+    // Row of the quantised activations of a column of the tile. A column past the last repeats the last one: its results are
+    // never stored.
     template <class Simt>
-    WAVESMITH_DEVICE static int32_t activation_row(const Simt & simt, const Arguments & arguments, const Position & position, int column) {
-        const int32_t n = position.column0 + column;
-        if (column >= Tile::tile_n || n >= position.columns) {
-            return -1;
-        }
+    WAVESMITH_DEVICE static uint32_t activation_row(const Simt & simt, const Arguments & arguments, const Position & position, int column) {
+        const int32_t n = position.column0 + column < position.columns ? position.column0 + column : position.columns - 1;
         if (position.slots) {
             const int32_t slot = simt.template load<int32_t>(position.slots + n);
-            return slot / arguments.used * arguments.activation_columns + slot % arguments.used % arguments.activation_columns;
+            return uint32_t(slot / arguments.used * arguments.activation_columns + slot % arguments.used % arguments.activation_columns);
         }
-        return int32_t(simt.block_z()) * arguments.n + n;
+        return simt.block_z() * uint32_t(arguments.n) + uint32_t(n);
+    }
+
+    // Where the output of batch entry z begins; with experts, of all slots.
+    template <class Simt> WAVESMITH_DEVICE static uint8_t * output_of(const Simt & simt, const Arguments & arguments, const Position & position) {
+        const int32_t z = int32_t(simt.block_z());
+        return position.slots ? arguments.output : arguments.output + z / arguments.ne12 * arguments.nb3 + z % arguments.ne12 * arguments.nb2;
     }
 
     template <class Simt>
-    WAVESMITH_DEVICE static uint8_t * output_column(const Simt & simt, const Arguments & arguments, const Position & position, int32_t column) {
+    WAVESMITH_DEVICE static int64_t output_offset(const Simt & simt, const Arguments & arguments, const Position & position, int32_t column) {
         if (position.slots) {
             const int32_t slot = simt.template load<int32_t>(position.slots + column);
-            return arguments.output + slot / arguments.used * arguments.nb2 + slot % arguments.used * arguments.nb1;
+            return slot / arguments.used * arguments.nb2 + slot % arguments.used * arguments.nb1;
         }
-        const int32_t z = int32_t(simt.block_z());
-        return arguments.output + z / arguments.ne12 * arguments.nb3 + z % arguments.ne12 * arguments.nb2 + column * arguments.nb1;
+        return column * arguments.nb1;
     }
 
     template <class Simt>

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "../arch/f32x2.h"
+#include "../arch/schedule_fence.h"
 #include "../quants/support/half.h"
 #include "mmq_tile.h"
 
@@ -13,14 +14,17 @@ constexpr int32_t sum_bias_bits = 0x4B400000;
 constexpr float   sum_bias      = 12582912.0f;
 
 template <class Quant, class Tile, class Matrix> class MmqAccumulators {
-    using Lds = MmqLds<Quant, Tile>;
+    using Lds = MmqLds<Quant, Tile, Matrix>;
 
     static constexpr int fragments_m = Tile::tile_m / Tile::waves_m / Matrix::m;
     static constexpr int fragments_n = Tile::tile_n / Tile::waves_n / Matrix::n;
     static constexpr int rows        = Matrix::rows_per_lane;
     static constexpr int columns     = Matrix::columns_per_lane;
+    static constexpr int pairs       = Matrix::registers / 2;  // results are handled two rows at a time
     static constexpr int row_scales  = Lds::row_scales;
     static constexpr int factors     = Lds::factors_of;
+    // Where matrix products run beside vector instructions, a product's sums are scaled while the next one is under way.
+    static constexpr int lag         = Matrix::runs_beside_vector ? 1 : 0;
 
     static_assert(fragments_m > 0 && fragments_m * Matrix::m * Tile::waves_m == Tile::tile_m, "the waves' rows must cover the tile exactly");
     static_assert(fragments_n > 0 && fragments_n * Matrix::n * Tile::waves_n == Tile::tile_n, "the waves' columns must cover the tile exactly");
@@ -30,10 +34,14 @@ template <class Quant, class Tile, class Matrix> class MmqAccumulators {
         arch::F32x2 value[row_scales][rows / 2];
     };
     struct Factors {
-        float value[factors][columns];
+        arch::F32x2 value[factors][columns];
     };
 
-    arch::F32x2 sum_[fragments_m][fragments_n][Matrix::registers / 2];
+    struct Sums {
+        typename Matrix::C part[Quant::parts];
+    };
+
+    arch::F32x2 sum_[fragments_m][fragments_n][pairs];
     int         row0_, column0_;
 
   public:
@@ -44,7 +52,7 @@ template <class Quant, class Tile, class Matrix> class MmqAccumulators {
             WAVESMITH_UNROLL
             for (int j = 0; j < fragments_n; ++j) {
                 WAVESMITH_UNROLL
-                for (int p = 0; p < Matrix::registers / 2; ++p) {
+                for (int p = 0; p < pairs; ++p) {
                     sum_[i][j][p] = arch::pair(0.0f, 0.0f);
                 }
             }
@@ -59,18 +67,22 @@ template <class Quant, class Tile, class Matrix> class MmqAccumulators {
         }
     }
 
-    // `store(row, column, value)` for every element of this lane.
-    template <class Simt, class Store> WAVESMITH_DEVICE void store(const Simt & simt, const Store & store) const {
+    // `store_column(column, rows)` for every column of this lane, where `rows(store)` calls store(row, value) for its rows.
+    template <class Simt, class StoreColumn> WAVESMITH_DEVICE void store_columns(const Simt & simt, const StoreColumn & store_column) const {
         WAVESMITH_UNROLL
-        for (int i = 0; i < fragments_m; ++i) {
+        for (int j = 0; j < fragments_n; ++j) {
             WAVESMITH_UNROLL
-            for (int j = 0; j < fragments_n; ++j) {
-                WAVESMITH_UNROLL
-                for (int r = 0; r < Matrix::registers; ++r) {
-                    const arch::F32x2 pair = sum_[i][j][r / 2];
-                    store(row0_ + i * Matrix::m + Matrix::row(simt.lane(), r), column0_ + j * Matrix::n + Matrix::column(simt.lane(), r),
-                          r % 2 ? arch::second(pair) : arch::first(pair));
-                }
+            for (int c = 0; c < columns; ++c) {
+                store_column(column0_ + j * Matrix::n + Matrix::column(simt.lane(), c * rows), [&](const auto & store) {
+                    WAVESMITH_UNROLL
+                    for (int i = 0; i < fragments_m; ++i) {
+                        WAVESMITH_UNROLL
+                        for (int r = 0; r < rows; ++r) {
+                            const arch::F32x2 pair = sum_[i][j][(c * rows + r) / 2];
+                            store(row0_ + i * Matrix::m + Matrix::row(simt.lane(), r), r % 2 ? arch::second(pair) : arch::first(pair));
+                        }
+                    }
+                });
             }
         }
     }
@@ -84,21 +96,29 @@ template <class Quant, class Tile, class Matrix> class MmqAccumulators {
             b[j]              = Matrix::load(simt, stage + Lds::columns + (column0_ + j * Matrix::n) * Lds::row_stride + 32 * step, Lds::row_stride);
             column_factors[j] = load_factors(simt, stage, step, column0_ + j * Matrix::n);
         }
+        typename Matrix::Operand a;
+        RowScales                scales[1 + lag];
+        Sums                     sums[1 + lag];
         WAVESMITH_UNROLL
-        for (int i = 0; i < fragments_m; ++i) {
-            const int       row    = row0_ + i * Matrix::m;
-            const auto      a      = Matrix::load(simt, stage + Lds::weights + row * Lds::row_stride + 32 * step, Lds::row_stride);
-            const RowScales scales = load_scales(simt, stage, step, row);
-            WAVESMITH_UNROLL
-            for (int j = 0; j < fragments_n; ++j) {
-                typename Matrix::C sums[Quant::parts];
-                start(sums);
-                Matrix::template multiply<Quant::parts>(simt, a, b[j], sums);
-                scale(scales, column_factors[j], sums, sum_[i][j]);
+        for (int f = 0; f < fragments_m * fragments_n + lag; ++f) {
+            if (f < fragments_m * fragments_n) {
+                const int i = f / fragments_n, j = f % fragments_n;
+                if (j == 0) {
+                    const int row       = row0_ + i * Matrix::m;
+                    a                   = Matrix::load(simt, stage + Lds::weights + row * Lds::row_stride + 32 * step, Lds::row_stride);
+                    scales[i % (1 + lag)] = load_scales(simt, stage, step, row);
+                }
+                start(sums[f % (1 + lag)].part);
+                Matrix::template multiply<Quant::parts>(simt, a, b[j], sums[f % (1 + lag)].part);
+            }
+            if (f >= lag) {
+                const int i = (f - lag) / fragments_n, j = (f - lag) % fragments_n;
+                scale(scales[i % (1 + lag)], column_factors[j], sums[(f - lag) % (1 + lag)].part, sum_[i][j]);
                 if constexpr (Simt::is_checked) {
-                    record_sums(simt, row, column0_ + j * Matrix::n, step, sums, record);
+                    record_sums(simt, row0_ + i * Matrix::m, column0_ + j * Matrix::n, step, sums[(f - lag) % (1 + lag)].part, record);
                 }
             }
+            arch::schedule_fence();
         }
     }
 
@@ -116,17 +136,11 @@ template <class Quant, class Tile, class Matrix> class MmqAccumulators {
         RowScales scales;
         WAVESMITH_UNROLL
         for (int kind = 0; kind < row_scales; ++kind) {
-            const uint32_t address = stage + Lds::scale(step, kind, row + Matrix::first_row_position(simt.lane()));
+            float value[rows];
+            load_floats(simt, stage + Lds::scale(step, kind, row + Matrix::first_row_position(simt.lane())), value);
             WAVESMITH_UNROLL
-            for (int p = 0; p < rows / 2; p += 2) {
-                if constexpr (rows >= 4) {
-                    const Bytes16 four        = simt.template lds_load<Bytes16>(address + 8 * p);
-                    scales.value[kind][p]     = arch::pair(bits_to_float(four.word[0]), bits_to_float(four.word[1]));
-                    scales.value[kind][p + 1] = arch::pair(bits_to_float(four.word[2]), bits_to_float(four.word[3]));
-                } else {
-                    const Bytes8 two      = simt.template lds_load<Bytes8>(address);
-                    scales.value[kind][p] = arch::pair(bits_to_float(two.word[0]), bits_to_float(two.word[1]));
-                }
+            for (int p = 0; p < rows / 2; ++p) {
+                scales.value[kind][p] = arch::pair(value[2 * p], value[2 * p + 1]);
             }
         }
         return scales;
@@ -135,35 +149,66 @@ template <class Quant, class Tile, class Matrix> class MmqAccumulators {
     template <class Simt> WAVESMITH_DEVICE static Factors load_factors(const Simt & simt, uint32_t stage, int step, int column0) {
         Factors loaded;
         WAVESMITH_UNROLL
-        for (int kind = 0; kind < factors; ++kind) {
+        for (int c = 0; c < columns; ++c) {
+            float          words[factors * Lds::copies];
+            const uint32_t address = stage + Lds::factor(step, column0 + Matrix::column(simt.lane(), c * rows));
+            load_floats(simt, address, words);
             WAVESMITH_UNROLL
-            for (int c = 0; c < columns; ++c) {
-                loaded.value[kind][c] =
-                    simt.template lds_load<float>(stage + Lds::factor(step, kind, column0 + Matrix::column(simt.lane(), c * rows)));
+            for (int kind = 0; kind < factors; ++kind) {
+                loaded.value[kind][c] = arch::pair(words[kind * Lds::copies], words[kind * Lds::copies + Lds::copies - 1]);
             }
         }
         return loaded;
     }
 
-    // The rule of mmq.h, two rows at a time.
-    WAVESMITH_DEVICE static void scale(const RowScales & scales, const Factors & column_factors, const typename Matrix::C (&sums)[Quant::parts],
-                                       arch::F32x2 (&accumulators)[Matrix::registers / 2]) {
-        const arch::F32x2 bias = arch::pair(-sum_bias, -sum_bias);
+    // In the widest reads that the number of floats allows.
+    template <int count, class Simt> WAVESMITH_DEVICE static void load_floats(const Simt & simt, uint32_t address, float (&value)[count]) {
+        constexpr int width = count % 4 == 0 ? 4 : count % 2 == 0 ? 2 : 1;
+        struct alignas(4 * width) Floats {
+            float value[width];
+        };
         WAVESMITH_UNROLL
-        for (int p = 0; p < Matrix::registers / 2; ++p) {
-            const int         row    = p % (rows / 2);
-            const int         column = p / (rows / 2);
-            const float       d      = column_factors.value[0][column];
-            const arch::F32x2 first  = arch::add(sums_of(sums[0], p), bias);
-            arch::F32x2       value  = arch::multiply(scales.value[0][row], first);
-            if constexpr (Quant::parts == 2) {
-                value = arch::fma(scales.value[1][row], arch::add(sums_of(sums[1], p), bias), value);
-            }
-            accumulators[p] = arch::fma(arch::pair(d, d), value, accumulators[p]);
+        for (int i = 0; i < count; i += width) {
+            const Floats floats = simt.template lds_load<Floats>(address + 4 * i);
             WAVESMITH_UNROLL
-            for (int i = 0; i < Quant::minimums; ++i) {
-                const float factor = column_factors.value[1 + i][column];
-                accumulators[p]    = arch::fma(scales.value[Quant::parts + i][row], arch::pair(factor, factor), accumulators[p]);
+            for (int w = 0; w < width; ++w) {
+                value[i + w] = floats.value[w];
+            }
+        }
+    }
+
+    // The rule of mmq.h, two rows at a time, one operation for all rows before the next: neighbours do not wait for each other.
+    WAVESMITH_DEVICE static void scale(const RowScales & scales, const Factors & column_factors, const typename Matrix::C (&sums)[Quant::parts],
+                                       arch::F32x2 (&accumulators)[pairs]) {
+        arch::F32x2 value[pairs];
+        WAVESMITH_UNROLL
+        for (int p = 0; p < pairs; ++p) {
+            value[p] = arch::add(sums_of(sums[0], p), arch::pair(-sum_bias, -sum_bias));
+        }
+        WAVESMITH_UNROLL
+        for (int p = 0; p < pairs; ++p) {
+            value[p] = arch::multiply(scales.value[0][p % (rows / 2)], value[p]);
+        }
+        if constexpr (Quant::parts == 2) {
+            arch::F32x2 second[pairs];
+            WAVESMITH_UNROLL
+            for (int p = 0; p < pairs; ++p) {
+                second[p] = arch::add(sums_of(sums[1], p), arch::pair(-sum_bias, -sum_bias));
+            }
+            WAVESMITH_UNROLL
+            for (int p = 0; p < pairs; ++p) {
+                value[p] = arch::fma(scales.value[1][p % (rows / 2)], second[p], value[p]);
+            }
+        }
+        WAVESMITH_UNROLL
+        for (int p = 0; p < pairs; ++p) {
+            accumulators[p] = arch::fma(column_factors.value[0][p / (rows / 2)], value[p], accumulators[p]);
+        }
+        WAVESMITH_UNROLL
+        for (int i = 0; i < Quant::minimums; ++i) {
+            WAVESMITH_UNROLL
+            for (int p = 0; p < pairs; ++p) {
+                accumulators[p] = arch::fma(scales.value[Quant::parts + i][p % (rows / 2)], column_factors.value[1 + i][p / (rows / 2)], accumulators[p]);
             }
         }
     }

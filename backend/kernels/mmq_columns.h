@@ -6,7 +6,7 @@
 namespace wavesmith {
 
 template <class Quant, class Tile, class Matrix, uint32_t threads> class MmqColumns {
-    using Lds     = MmqLds<Quant, Tile>;
+    using Lds     = MmqLds<Quant, Tile, Matrix>;
     using Weights = MmqWeights<Quant, Tile, Matrix, threads>;
 
     static constexpr int block_bytes  = q8_1_block_bytes(Q8_1Layout::d4s8);
@@ -20,23 +20,23 @@ template <class Quant, class Tile, class Matrix, uint32_t threads> class MmqColu
         Bytes16 sums;  // eight int16
     };
 
-    int32_t piece_row_[piece_count];  // of the column's blocks; -1: the column does not exist
-    int32_t header_row_[header_count];
-    Bytes16 piece_[piece_count];
-    Header  header_[header_count];
+    uint32_t piece_offset_[piece_count];  // bytes from the first block of the tile's 128 values of K
+    uint32_t header_offset_[header_count];
+    Bytes16  piece_[piece_count];
+    Header   header_[header_count];
 
     template <class Simt> WAVESMITH_DEVICE static int item(const Simt & simt, int i) { return int(simt.thread()) + i * int(threads); }
 
   public:
-    // `row_of(column)` gives the row of activations of a column of the tile, or -1.
+    // `row_of(column)` gives the row of activations of a column of the tile, for any column.
     template <class Simt, class RowOf> WAVESMITH_DEVICE MmqColumns(const Simt & simt, const RowOf & row_of) {
         WAVESMITH_UNROLL
         for (int i = 0; i < piece_count; ++i) {
-            piece_row_[i] = row_of(item(simt, i) / pieces);
+            piece_offset_[i] = row_of(item(simt, i) / pieces) * block_bytes + header_bytes + item(simt, i) % pieces * 16;
         }
         WAVESMITH_UNROLL
         for (int i = 0; i < header_count; ++i) {
-            header_row_[i] = row_of(item(simt, i));
+            header_offset_[i] = row_of(item(simt, i)) * block_bytes;
         }
     }
 
@@ -44,22 +44,12 @@ template <class Quant, class Tile, class Matrix, uint32_t threads> class MmqColu
     template <class Simt> WAVESMITH_DEVICE void load(const Simt & simt, const uint8_t * blocks) {
         WAVESMITH_UNROLL
         for (int i = 0; i < piece_count; ++i) {
-            piece_[i] = {};
-            if (piece_row_[i] >= 0) {
-                const uint32_t offset = uint32_t(piece_row_[i]) * block_bytes + header_bytes + item(simt, i) % pieces * 16;
-                piece_[i]             = simt.template load<Bytes16>(blocks + offset);
-            }
+            piece_[i] = simt.template load<Bytes16>(blocks + piece_offset_[i]);
         }
         WAVESMITH_UNROLL
         for (int i = 0; i < header_count; ++i) {
-            header_[i] = {};
-            if (header_row_[i] >= 0) {
-                const uint32_t offset = uint32_t(header_row_[i]) * block_bytes;
-                header_[i].d          = simt.template load<Bytes16>(blocks + offset);
-                if constexpr (Quant::minimums > 0) {
-                    header_[i].sums = simt.template load<Bytes16>(blocks + offset + 16);
-                }
-            }
+            header_[i].d    = simt.template load<Bytes16>(blocks + header_offset_[i]);
+            header_[i].sums = Quant::minimums > 0 ? simt.template load<Bytes16>(blocks + header_offset_[i] + 16) : Bytes16{};
         }
     }
 
@@ -83,16 +73,25 @@ template <class Quant, class Tile, class Matrix, uint32_t threads> class MmqColu
     template <class Simt> WAVESMITH_DEVICE static void store_factors(const Simt & simt, uint32_t stage, int column, const Header & header) {
         WAVESMITH_UNROLL
         for (int step = 0; step < Lds::steps; ++step) {
-            const float d = bits_to_float(header.d.word[step]);
-            simt.lds_store(stage + Lds::factor(step, 0, column), d);
+            const uint32_t address = stage + Lds::factor(step, column);
+            const float    d       = bits_to_float(header.d.word[step]);
+            store_factor(simt, address, 0, d);
             const int32_t first  = int16_t(header.sums.word[step] & 0xFFFF);
             const int32_t second = int16_t(header.sums.word[step] >> 16);
             if constexpr (Quant::minimums == 1) {
-                simt.lds_store(stage + Lds::factor(step, 1, column), d * float(first + second));
+                store_factor(simt, address, 1, d * float(first + second));
             } else if constexpr (Quant::minimums == 2) {
-                simt.lds_store(stage + Lds::factor(step, 1, column), d * float(first));
-                simt.lds_store(stage + Lds::factor(step, 2, column), d * float(second));
+                store_factor(simt, address, 1, d * float(first));
+                store_factor(simt, address, 2, d * float(second));
             }
+        }
+    }
+
+    template <class Simt> WAVESMITH_DEVICE static void store_factor(const Simt & simt, uint32_t address, int kind, float factor) {
+        if constexpr (Lds::copies == 2) {
+            simt.lds_store(address + 8 * kind, Bytes8{ { float_to_bits(factor), float_to_bits(factor) } });
+        } else {
+            simt.lds_store(address + 4 * kind, factor);
         }
     }
 };

@@ -7,39 +7,57 @@
 namespace wavesmith {
 
 template <class Quant, class Tile, class Matrix, uint32_t threads> class MmqWeights {
-    using Lds = MmqLds<Quant, Tile>;
+    using Lds = MmqLds<Quant, Tile, Matrix>;
 
     static constexpr int units       = Lds::steps / Quant::scale_steps;  // of scales, per row
     static constexpr int chunk_count = (Tile::tile_m * Quant::chunks + int(threads) - 1) / int(threads);
     static constexpr int scale_count = (Tile::tile_m * units + int(threads) - 1) / int(threads);
     static constexpr int run         = Matrix::run(Quant::parts) < 16 ? Matrix::run(Quant::parts) : 16;
 
+    uint32_t               chunk_row_[chunk_count];  // bytes from the tile's first weight row
+    uint32_t               scale_row_[scale_count];
     typename Quant::Chunk  chunk_[chunk_count];
     typename Quant::Scales scales_[scale_count];
 
     // Item `i` of this thread. Neighbouring threads take neighbouring chunks of a row.
     template <class Simt> WAVESMITH_DEVICE static int item(const Simt & simt, int i) { return int(simt.thread()) + i * int(threads); }
 
+    // A row past the last repeats the last one: its results are never stored.
+    WAVESMITH_DEVICE static uint32_t offset_of(const MmqArguments & arguments, int32_t row0, int row) {
+        const int last = arguments.m - 1 - row0;
+        return uint32_t(row < last ? row : last) * uint32_t(arguments.nb01);
+    }
+
+    // Whether values from `k` on exist. Blocks of 256 are whole tiles.
+    WAVESMITH_DEVICE static bool exists(const MmqArguments & arguments, int32_t k) { return Quant::block_values == 256 || k < arguments.k; }
+
   public:
-    // Values k … k + 127 of rows row0 … row0 + tile_m - 1; rows and values that do not exist give zero.
-    template <class Simt>
-    WAVESMITH_DEVICE void load(const Simt & simt, const MmqArguments & arguments, const uint8_t * weights, int32_t row0, int32_t k) {
+    template <class Simt> WAVESMITH_DEVICE MmqWeights(const Simt & simt, const MmqArguments & arguments, int32_t row0) {
         WAVESMITH_UNROLL
         for (int i = 0; i < chunk_count; ++i) {
-            const int row   = item(simt, i) / Quant::chunks;
-            const int chunk = item(simt, i) % Quant::chunks;
-            chunk_[i]       = {};
-            if (row < Tile::tile_m && row0 + row < arguments.m && k + Quant::offset(chunk, 0) < arguments.k) {
-                chunk_[i] = Quant::load(simt, weights + row * arguments.nb01, k, chunk);
-            }
+            chunk_row_[i] = offset_of(arguments, row0, item(simt, i) / Quant::chunks);
         }
         WAVESMITH_UNROLL
         for (int i = 0; i < scale_count; ++i) {
-            const int row  = item(simt, i) % Tile::tile_m;
-            const int unit = item(simt, i) / Tile::tile_m;
-            scales_[i]     = {};
-            if (unit < units && row0 + row < arguments.m && k + 32 * Quant::scale_steps * unit < arguments.k) {
-                scales_[i] = Quant::load_scales(simt, weights + row * arguments.nb01, k, unit);
+            scale_row_[i] = offset_of(arguments, row0, item(simt, i) % Tile::tile_m);
+        }
+    }
+
+    // Values k … k + 127 of the tile's rows, which begin at `weights`. What lies past K has zero activations to meet and gets
+    // the bytes of the tile's first values with a zero scale.
+    template <class Simt> WAVESMITH_DEVICE void load(const Simt & simt, const MmqArguments & arguments, const uint8_t * weights, int32_t k) {
+        WAVESMITH_UNROLL
+        for (int i = 0; i < chunk_count; ++i) {
+            const int chunk = item(simt, i) % Quant::chunks;
+            chunk_[i]       = Quant::load(simt, weights + chunk_row_[i], k, exists(arguments, k + Quant::offset(chunk, 0)) ? chunk : 0);
+        }
+        WAVESMITH_UNROLL
+        for (int i = 0; i < scale_count; ++i) {
+            const int  unit  = item(simt, i) / Tile::tile_m % units;
+            const bool valid = exists(arguments, k + 32 * Quant::scale_steps * unit);
+            scales_[i]       = Quant::load_scales(simt, weights + scale_row_[i], k, valid ? unit : 0);
+            if (!valid) {
+                scales_[i] = {};
             }
         }
     }

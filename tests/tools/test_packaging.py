@@ -24,7 +24,7 @@ def distribution() -> importlib.metadata.Distribution:
         found = importlib.metadata.distribution("wavesmith")
     except importlib.metadata.PackageNotFoundError:
         pytest.skip("wavesmith is not installed, the checkout is used")
-    if not Path(str(found.locate_file("wavesmith"))).resolve() == Path(wavesmith.__file__).resolve().parent:
+    if Path(str(found.locate_file("wavesmith"))).resolve() != Path(wavesmith.__file__).resolve().parent:
         pytest.skip("the checkout is used in place of the installed package")
     return found
 

@@ -17,7 +17,7 @@ function(wavesmith_install_package)
         install(DIRECTORY ${root}/${folder} DESTINATION wavesmith/data OPTIONAL
             PATTERN "__pycache__" EXCLUDE
             PATTERN "*.pyc" EXCLUDE
-            PATTERN "build*" EXCLUDE
+            PATTERN "build" EXCLUDE
             PATTERN ".*" EXCLUDE)
     endforeach()
 endfunction()

@@ -4,7 +4,6 @@
 #include "ggml-backend-impl.h"
 #include "host_backend.h"
 #include "log.h"
-#include "tree_identity.h"
 
 extern "C" {
 GGML_BACKEND_API ggml_backend_reg_t ggml_backend_init(void);
@@ -30,5 +29,5 @@ ggml_backend_reg_t ggml_backend_init(void) {
 }
 
 int ggml_backend_score(void) {
-    return wavesmith::is_for_running_ggml() ? 1 : 0;
+    return ggml_backend_wavesmith_reg() != nullptr ? 1 : 0;
 }

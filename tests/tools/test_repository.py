@@ -10,11 +10,15 @@ import pytest
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 MAX_LINES = 600
+MAX_TEST_LINES = 800
 SOURCES = {".py", ".h", ".hpp", ".cpp", ".c", ".cu", ".cuh", ".hip", ".in", ".inc", ".cmake"}
 
 # Rule, what it forbids in backend/ (outside comments), and the folders where it is allowed.
 BACKEND_RULES = {
-    "intrinsics only in arch/ and platform/": (r"__builtin_amdgcn_|\b_mm\d*_\w+|immintrin\.h|\b__asm__\b|\basm\s*(volatile)?\s*\(|__dp4a", ("arch", "platform")),
+    "intrinsics only in arch/ and platform/": (
+        r"__builtin_amdgcn_|\b_mm\d*_\w+|immintrin\.h|\b__asm__\b|\basm\s*(volatile)?\s*\(|__dp4a",
+        ("arch", "platform"),
+    ),
     "platform names only in platform/": (
         r"\bhip[A-Z]\w+|\bcuda[A-Z]\w+|\b(hip|cuda)_runtime\b|__HIPCC__|__CUDACC__|__CUDA_ARCH__|\bthreadIdx\b|\bblockIdx\b|__syncthreads|__shfl|\b__global__\b",
         ("platform",),
@@ -54,11 +58,10 @@ def test_backend_rule(rule: str) -> None:
 
 
 def test_no_source_file_is_too_long() -> None:
-    """Data that tests compare with may be long; code may not."""
-    data = ("machines.py",)
-    lengths = {path.relative_to(ROOT): len(path.read_text(errors="replace").splitlines()) for path in tracked() if path.suffix in SOURCES and path.name not in data}
+    lengths = {path.relative_to(ROOT): len(path.read_text(errors="replace").splitlines()) for path in tracked() if path.suffix in SOURCES}
     assert len(lengths) > 50
-    assert not {str(path): length for path, length in lengths.items() if length > MAX_LINES}
+    too_long = {str(path): length for path, length in lengths.items() if length > (MAX_TEST_LINES if path.parts[0] == "tests" else MAX_LINES)}
+    assert not too_long
 
 
 def test_no_unfinished_work_is_left() -> None:

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from . import bench, build, cache, validate
+from . import __version__, bench, build, cache, validate, validate_report
 from . import model as models
 from .build import Build, write_json
 from .progress import Steps
@@ -49,6 +49,7 @@ def run(
 
     quick: validate on fewer columns and rows. fresh: validate and bench again although results are kept.
     """
+    validate.check_request("host", family)
     with steps.step("get the model", own_bar=True) as step:
         chosen = models.get(model)
         step.note = f"{chosen.path.name} ({chosen.source})"
@@ -94,7 +95,7 @@ def _validate(subject: _Subject, quick: bool, steps: Steps) -> tuple[dict, bool]
             environment = subject.build.environment(subject.family)
             return validate.run(plan, subject.build.lib_dir, environment, on_progress=step.update).as_json()
 
-    parts = {"quick": quick, "schema": validate.SCHEMA_VERSION, "host library": _file_hash(_host_library())}
+    parts = {"quick": quick, "wavesmith": __version__, "schema": validate_report.SCHEMA_VERSION, "host library": _file_hash(_host_library())}
     return _shown(subject.result("validate", parts, make), "validate the kernels on the model", steps)
 
 

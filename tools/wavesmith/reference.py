@@ -254,7 +254,7 @@ def integer_sums(type_name: str, rows: np.ndarray, q: np.ndarray) -> np.ndarray:
 
 
 def dequantize(type_name: str, rows: np.ndarray) -> np.ndarray:
-    """uint8 [M, row_bytes] -> float32 [M, K], by the gguf package. NotImplementedError from gguf for a type it cannot read."""
+    """uint8 [M, row_bytes] -> float32 [M, K], by the gguf package."""
     import numpy as np
     from gguf import quants
     from gguf.constants import GGMLQuantizationType

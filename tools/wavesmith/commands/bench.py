@@ -38,10 +38,12 @@ def command(
     """
     if not prompt and not generate:
         raise click.UsageError("--prompt and --generate are both 0: nothing to measure")
-    from .. import bench, build
+    from .. import bench, build, validate
     from .. import model as models
     from ..progress import Steps
 
+    if family:
+        validate.check_request(target, family)
     steps = Steps("bench")
     path = models.get(model).path
     made = build.ensure(target, llama, steps=steps)

@@ -73,25 +73,34 @@ template <class Quant, class Tile, class Matrix, uint32_t threads> class MmqColu
     template <class Simt> WAVESMITH_DEVICE static void store_factors(const Simt & simt, uint32_t stage, int column, const Header & header) {
         WAVESMITH_UNROLL
         for (int step = 0; step < Lds::steps; ++step) {
-            const uint32_t address = stage + Lds::factor(step, column);
-            const float    d       = bits_to_float(header.d.word[step]);
-            store_factor(simt, address, 0, d);
-            const int32_t first  = int16_t(header.sums.word[step] & 0xFFFF);
-            const int32_t second = int16_t(header.sums.word[step] >> 16);
-            if constexpr (Quant::minimums == 1) {
-                store_factor(simt, address, 1, d * float(first + second));
-            } else if constexpr (Quant::minimums == 2) {
-                store_factor(simt, address, 1, d * float(first));
-                store_factor(simt, address, 2, d * float(second));
+            const float   d             = bits_to_float(header.d.word[step]);
+            const int32_t first         = int16_t(header.sums.word[step] & 0xFFFF);
+            const int32_t second        = int16_t(header.sums.word[step] >> 16);
+            const float   factor[3]     = { d, d * float(Quant::minimums == 1 ? first + second : first), d * float(second) };
+            const uint32_t address      = stage + Lds::factor(step, column);
+            uint32_t       words[Lds::factors_of * Lds::copies];
+            WAVESMITH_UNROLL
+            for (int i = 0; i < Lds::factors_of * Lds::copies; ++i) {
+                words[i] = float_to_bits(factor[i / Lds::copies]);
             }
+            store_words(simt, address, words);
         }
     }
 
-    template <class Simt> WAVESMITH_DEVICE static void store_factor(const Simt & simt, uint32_t address, int kind, float factor) {
-        if constexpr (Lds::copies == 2) {
-            simt.lds_store(address + 8 * kind, Bytes8{ { float_to_bits(factor), float_to_bits(factor) } });
-        } else {
-            simt.lds_store(address + 4 * kind, factor);
+    // In the widest writes that the number of words allows, so that neighbouring columns stay in different banks.
+    template <int count, class Simt> WAVESMITH_DEVICE static void store_words(const Simt & simt, uint32_t address, const uint32_t (&word)[count]) {
+        WAVESMITH_UNROLL
+        for (int i = 0; i < count;) {
+            if (count % 4 == 0) {
+                simt.lds_store(address + 4 * i, Bytes16{ { word[i], word[i + 1], word[i + 2], word[i + 3] } });
+                i += 4;
+            } else if (count % 2 == 0) {
+                simt.lds_store(address + 4 * i, Bytes8{ { word[i], word[i + 1] } });
+                i += 2;
+            } else {
+                simt.lds_store(address + 4 * i, word[i]);
+                i += 1;
+            }
         }
     }
 };

@@ -12,6 +12,8 @@ namespace {
 constexpr int type_f32 = 0;
 constexpr int type_i32 = 26;
 
+constexpr int tallest_tile = 256;  // rows: no plan is taller
+
 Result refuse(std::string & reason, std::string text) {
     reason = std::move(text);
     return Result::unsupported;
@@ -83,10 +85,13 @@ Result check_experts(const MulMat & problem, std::string & reason) {
     return Result::ok;
 }
 
-bool rows_fit_32_bits(const MulMat & problem) {
-    const Tensor & x = problem.activations;
-    // Rows of src1 and slots are counted in int32.
-    return double(x.ne[1]) * double(x.ne[2]) * double(x.ne[3]) <= INT32_MAX && double(problem.ids.ne[0]) * double(problem.ids.ne[1]) <= INT32_MAX;
+// Rows of src1 and slots are counted in int32; within a tile the kernels address with 32 bits: all activation blocks of one
+// step of K, and the rows of the tallest tile.
+bool offsets_fit_32_bits(const MulMat & problem) {
+    const Tensor & x    = problem.activations;
+    const double   rows = double(x.ne[1]) * double(x.ne[2]) * double(x.ne[3]);
+    return rows * q8_1_block_bytes(Q8_1Layout::d4s8) <= UINT32_MAX && double(problem.weights.nb[1]) * tallest_tile <= UINT32_MAX &&
+           double(problem.ids.ne[0]) * double(problem.ids.ne[1]) <= INT32_MAX;
 }
 
 }  // namespace
@@ -97,7 +102,7 @@ bool is_mul_mat_id(const MulMat & problem) {
 
 Result supports(const MulMat & problem, Family family, std::string & reason) {
     const Tensor &w = problem.weights, &x = problem.activations, &y = problem.output;
-    if (!sizes_fit_32_bits(w) || !sizes_fit_32_bits(x) || !sizes_fit_32_bits(y) || !sizes_fit_32_bits(problem.ids) || !rows_fit_32_bits(problem)) {
+    if (!sizes_fit_32_bits(w) || !sizes_fit_32_bits(x) || !sizes_fit_32_bits(y) || !sizes_fit_32_bits(problem.ids) || !offsets_fit_32_bits(problem)) {
         return refuse(reason, "a size over 2^31 - 1");
     }
     if (x.type != type_f32 || y.type != type_f32) {

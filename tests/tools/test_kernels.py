@@ -21,25 +21,25 @@ def test_definitions_agree_with_gguf():
         kind = GGMLQuantizationType(quant.ggml_type)
         assert kind.name == quant.struct
         assert GGML_QUANT_SIZES[kind] == (quant.block_values, quant.block_bytes)
-        assert quant.block_values % quant.group == 0
+        assert quant.parts in (1, 2)
 
 
-def test_every_family_has_a_plan_for_every_group():
-    plans = {(plan.architecture, plan.group) for plan in definitions.plans()}
-    groups = {quant.group for quant in definitions.quants()}
-    assert plans == {(architecture, group) for _, architecture in device_source.ARCHITECTURES.values() for group in groups}
+def test_every_family_has_a_plan_for_every_number_of_parts():
+    plans = {(plan.architecture, plan.parts) for plan in definitions.plans()}
+    parts = {quant.parts for quant in definitions.quants()}
+    assert plans == {(architecture, count) for _, architecture in device_source.ARCHITECTURES.values() for count in parts}
 
 
 def test_arguments_are_read_in_order():
     names = [argument.name for argument in definitions.arguments("quantize_q8_1.h", "QuantizeQ8_1Arguments")]
     assert names == ["input", "output", "k", "ne1", "ne2", "ne3", "nb0", "nb1", "nb2", "nb3"]
-    for header, struct in (("mmq.h", "MmqArguments"), ("gemm.h", "GemmArguments"), ("expert_slots.h", "ExpertSlotsArguments")):
+    for header, struct in (("mmq_arguments.h", "MmqArguments"), ("gemm.h", "GemmArguments"), ("expert_slots.h", "ExpertSlotsArguments")):
         assert all(argument.meaning for argument in definitions.arguments(header, struct))
 
 
 def test_unknown_struct_is_named():
     with pytest.raises(BadInput, match="no struct Nothing"):
-        definitions.arguments("mmq.h", "Nothing")
+        definitions.arguments("mmq_arguments.h", "Nothing")
 
 
 @pytest.fixture(scope="module")
@@ -88,10 +88,11 @@ def test_manifest_follows_its_schema(all_kernels, repository):
     ("target", "unit", "instruction"),
     [
         ("gfx906", "mmq_q4_k", "v_dot4_i32_i8"),
-        ("gfx90a", "mmq_q4_k", "v_mfma_i32_16x16x16"),
-        ("gfx942", "mmq_q4_k", "v_mfma_i32_16x16x32_i8"),
+        ("gfx90a", "mmq_q4_k", "v_mfma_i32_32x32x8"),
+        ("gfx942", "mmq_q4_k", "v_mfma_i32_32x32x16_i8"),
         ("gfx942", "mmq_q6_k", "v_mfma_i32_32x32x16_i8"),
         ("gfx950", "mmq_q4_k", "v_mfma_i32_32x32x32_i8"),
+        ("gfx950", "mmq_q6_k", "v_mfma_i32_32x32x16_i8"),
         ("gfx1030", "mmq_q4_k", "v_dot4"),
         ("gfx1100", "mmq_q4_k", "v_wmma_i32_16x16x16_iu8"),
         ("gfx1151", "mmq_q4_k", "v_wmma_i32_16x16x16_iu8"),

@@ -196,9 +196,25 @@ def _q6_k(b: np.ndarray) -> np.ndarray:
     return _signed(_paired_nibbles(b[:, :128], 64) | _crumbs(b[:, 128:192], 32) << 4, 32)
 
 
+def _q2_k(b: np.ndarray) -> np.ndarray:
+    """Weight (0 ... 3) times the 4-bit scale of its 16 values."""
+    return _signed(_crumbs(b[:, 16:80], 32) * (b[:, :16] & 15).repeat(16, axis=1))
+
+
+def _q3_k(b: np.ndarray) -> np.ndarray:
+    """(4 - weight) times (6-bit scale of its 16 values - 32): the negated product is the one that always fits a signed byte."""
+    import numpy as np
+
+    weights = (_crumbs(b[:, 32:96], 32) | _bit_planes(b[:, :32]) << 2).astype(np.int16)
+    low = np.concatenate((b[:, 96:104] & 15, b[:, 96:104] >> 4), axis=1)
+    high = np.concatenate([b[:, 104:108] >> shift & 3 for shift in (0, 2, 4, 6)], axis=1)
+    scales = (low | high << 4).astype(np.int16) - 32
+    return ((4 - weights) * scales.repeat(16, axis=1)).astype(np.int8)
+
+
 @dataclass(frozen=True)
 class _IntegerFormat:
-    """How a block's integers lie: values that share a scale, and the unpacking of blocks uint8 [B, bytes] to int8 [B, values]."""
+    """How a block's integers lie: values that share a sum, and the unpacking of blocks uint8 [B, bytes] to int8 [B, values]."""
 
     group: int
     unpack: Callable[[np.ndarray], np.ndarray]
@@ -210,8 +226,8 @@ _FORMATS = {
     "Q5_0": _IntegerFormat(32, lambda b: _signed(_nibbles(b[:, 6:]) | _fifth_bits(b[:, 2:6]), 16)),
     "Q5_1": _IntegerFormat(32, lambda b: _signed(_nibbles(b[:, 8:]) | _fifth_bits(b[:, 4:8]))),
     "Q8_0": _IntegerFormat(32, lambda b: b[:, 2:].view("int8")),
-    "Q2_K": _IntegerFormat(16, lambda b: _signed(_crumbs(b[:, 16:80], 32))),
-    "Q3_K": _IntegerFormat(16, lambda b: _signed(_crumbs(b[:, 32:96], 32) | _bit_planes(b[:, :32]) << 2, 4)),
+    "Q2_K": _IntegerFormat(32, _q2_k),
+    "Q3_K": _IntegerFormat(32, _q3_k),
     "Q4_K": _IntegerFormat(32, lambda b: _signed(_paired_nibbles(b[:, 16:], 32))),
     "Q5_K": _IntegerFormat(32, lambda b: _signed(_paired_nibbles(b[:, 48:], 32) | _bit_planes(b[:, 16:48]) << 4)),
     "Q6_K": _IntegerFormat(16, _q6_k),
@@ -223,12 +239,12 @@ INTEGER_TYPES = tuple(_FORMATS)
 
 
 def scale_group(type_name: str) -> int:
-    """Values that share one scale (16 or 32); 0 for a type without integers here (F32, F16, BF16 and those that stock keeps)."""
+    """Values that share one integer sum (16 or 32); 0 for a type without integers here (F32, F16, BF16 and those that stock keeps)."""
     return _FORMATS[type_name].group if type_name in _FORMATS else 0
 
 
 def unpack_integers(type_name: str, rows: np.ndarray) -> np.ndarray:
-    """uint8 [M, row_bytes] -> int8 [M, K]: the quantised integers as the kernels multiply them (Q4_0: q - 8, IQ4_NL: table value, ...)."""
+    """uint8 [M, row_bytes] -> int8 [M, K]: the quantised integers as the kernels multiply them (Q4_0: q - 8, IQ4_NL: table value, Q2_K: q * scale)."""
     import numpy as np
     from gguf.constants import GGML_QUANT_SIZES, GGMLQuantizationType
 
@@ -238,7 +254,7 @@ def unpack_integers(type_name: str, rows: np.ndarray) -> np.ndarray:
 
 
 def integer_sums(type_name: str, rows: np.ndarray, q: np.ndarray) -> np.ndarray:
-    """int32 [N, M, K / group]: sum over each scale group of weight integer * activation integer.
+    """int32 [N, M, K / group]: sum over each group of weight integer * activation integer.
 
     rows: uint8 [M, row_bytes]; q: int8 [N, at least K]. Computed in float32, where it is exact: no partial sum exceeds
     32 * 128 * 127 < 2^24.

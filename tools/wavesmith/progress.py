@@ -119,4 +119,7 @@ def print_table(table) -> None:
     """Print a rich renderable on stdout: at the terminal's width, or unwrapped when stdout is a file or pipe."""
     from rich.console import Console
 
-    Console(width=None if sys.stdout.isatty() else 200, highlight=False).print(table)
+    console = Console(width=None if sys.stdout.isatty() else 200, highlight=False)
+    with console.capture() as captured:
+        console.print(table)
+    print("\n".join(line.rstrip() for line in captured.get().splitlines()))

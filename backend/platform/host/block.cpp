@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include <exception>
-#include <new>
+#include <utility>
 
 namespace wavesmith::host {
 

@@ -15,7 +15,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include <memory>
 #include <string>
 #include <vector>
 
@@ -127,21 +126,21 @@ private:
     [[noreturn]] void fail_deadlock() const;
     [[noreturn]] void fail_other_operation(uint32_t thread, const WaveOperation & operation) const;
 
-    const BlockSettings *    settings_ = nullptr;
-    uint32_t                 index_[3] = {};
-    uint32_t                 wave_shift_ = 0;
-    uint32_t                 waves_in_use_ = 0;
-    uint32_t                 arrived_at_barrier_ = 0;
-    uint32_t                 returned_ = 0;
-    unsigned char *          lds_ = nullptr;
-    std::vector<Wave>        waves_;
-    std::vector<Thread>      threads_;
-    void *                   main_fiber_ = nullptr;  // the system thread's own stack while threads run
-    std::string              fault_;
-    FiberStacks              stacks_;
+    const BlockSettings *      settings_           = nullptr;
+    uint32_t                   index_[3]           = {};
+    uint32_t                   wave_shift_         = 0;
+    uint32_t                   waves_in_use_       = 0;
+    uint32_t                   arrived_at_barrier_ = 0;
+    uint32_t                   returned_           = 0;
+    unsigned char *            lds_                = nullptr;  // in lds_storage_, aligned to a cache line
+    void *                     main_fiber_         = nullptr;  // the system thread's own stack while threads run
+    std::vector<Wave>          waves_;
+    std::vector<Thread>        threads_;
+    std::string                fault_;
+    FiberStacks                stacks_;
     std::vector<unsigned char> lds_storage_;
-    RaceChecker              race_checker_;
-    Random                   random_;
+    RaceChecker                race_checker_;
+    Random                     random_;
 };
 
 // The lane after `lane`, going round, among `lanes` (not empty).

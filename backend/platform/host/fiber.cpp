@@ -90,6 +90,7 @@ wavesmith_fiber_switch:
     .size wavesmith_fiber_switch, . - wavesmith_fiber_switch
 
     .p2align 4
+    .globl wavesmith_fiber_start
     .hidden wavesmith_fiber_start
     .type wavesmith_fiber_start, @function
 wavesmith_fiber_start:
@@ -102,7 +103,7 @@ wavesmith_fiber_start:
     .size wavesmith_fiber_start, . - wavesmith_fiber_start
 )");
 
-extern "C" void wavesmith_fiber_start();
+extern "C" __attribute__((visibility("hidden"))) void wavesmith_fiber_start();
 
 namespace {
 
@@ -178,6 +179,7 @@ wavesmith_fiber_switch:
     .size wavesmith_fiber_switch, . - wavesmith_fiber_switch
 
     .p2align 4
+    .globl wavesmith_fiber_start
     .hidden wavesmith_fiber_start
     .type wavesmith_fiber_start, %function
 wavesmith_fiber_start:
@@ -190,7 +192,7 @@ wavesmith_fiber_start:
     .size wavesmith_fiber_start, . - wavesmith_fiber_start
 )");
 
-extern "C" void wavesmith_fiber_start();
+extern "C" __attribute__((visibility("hidden"))) void wavesmith_fiber_start();
 
 namespace {
 

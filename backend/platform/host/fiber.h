@@ -23,4 +23,4 @@ void * prepare_fiber(void * stack_begin, size_t stack_bytes, FiberEntry entry, v
 
 // Suspends the caller, stores its handle in *from and goes on with the fiber `to`. Returns when something switches to
 // the stored handle. Keeps the floating point control words (rounding, traps) of each fiber its own.
-extern "C" void wavesmith_fiber_switch(void ** from, void * to);
+extern "C" __attribute__((visibility("hidden"))) void wavesmith_fiber_switch(void ** from, void * to);

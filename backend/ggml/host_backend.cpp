@@ -82,7 +82,7 @@ ggml_status run_matrix_product(const ggml_tensor * node, int threads) {
         result = run(problem, options, message, ledger_is_on() ? &kernel : nullptr);
     }
     if (result != Result::ok) {
-        log(LogLevel::error, "%s of %s '%s' failed: %s", ggml_op_name(node->op), ggml_type_name(node->src[0]->type), node->name, message.c_str());
+        log(LogLevel::error, "%s '%s' failed: %s", ggml_op_name(node->op), node->name, message.c_str());
         return result == Result::out_of_memory ? GGML_STATUS_ALLOC_FAILED : GGML_STATUS_FAILED;
     }
     ledger_ran(node, kernel);

@@ -161,6 +161,22 @@ def test_unknown_kernels_are_one_warning(ggml, module):
     assert "magic, mmq2" in line
 
 
+@pytest.mark.parametrize(("name", "value"), [("WAVESMITH", "off"), ("WAVESMITH_LOG", "loud")])
+def test_mistyped_switch_is_one_warning_and_changes_nothing(ggml, module, name, value):
+    result = run_with(ggml, module, "q8_0", "8", "1", "32", **{name: value})
+    assert result.returncode == 0
+    (line,) = our_lines(result)
+    assert f"{name}={value}" in line
+
+
+def test_checked_build_computes_the_same(ggml, module):
+    # The checked build must find nothing wrong in a plain product, with the threads of a block in any order.
+    checked = {"WAVESMITH_HOST_CHECKED": "1", "WAVESMITH_HOST_RACECHECK": "1", "WAVESMITH_HOST_ORDER": "7"}
+    result = run_with(ggml, module, "q4_K", "70", "17", "256", "f16", "5", "3", "65", **checked)
+    assert result.returncode == 0 and our_lines(result) == []
+    assert max(module_builds.driver_errors(result.stdout).values()) < 5e-4
+
+
 def test_log_level_hides_warnings(ggml, module):
     result = run_with(ggml, module, WAVESMITH_KERNELS="-magic", WAVESMITH_LOG="error")
     assert result.returncode == 0 and our_lines(result) == []

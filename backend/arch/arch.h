@@ -36,8 +36,8 @@
 
 namespace wavesmith {
 
-enum class Family : int { gcn, cdna2, cdna3, cdna4, rdna2, rdna3, rdna3_5, rdna4 };
+enum class Family : int { gcn, cdna2, cdna3, cdna4, rdna2, rdna3, rdna3_5, rdna4, cuda };
 
-constexpr int family_count = 8;
+constexpr int family_count = 9;
 
 }  // namespace wavesmith

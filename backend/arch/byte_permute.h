@@ -9,6 +9,8 @@ namespace wavesmith::arch {
 WAVESMITH_DEVICE uint32_t byte_permute(uint32_t high, uint32_t low, uint32_t selector) {
 #if WAVESMITH_DEVICE_COMPILE && defined(__HIP__)
     return __builtin_amdgcn_perm(high, low, selector);
+#elif WAVESMITH_DEVICE_COMPILE && defined(__CUDACC__)
+    return __byte_perm(low, high, selector);
 #else
     const uint64_t bytes  = uint64_t(high) << 32 | low;
     uint32_t       result = 0;

@@ -16,9 +16,10 @@ template <class Visitor> decltype(auto) with_architecture(Family family, const V
         case Family::rdna2: return visitor(arch::Rdna2());
         case Family::rdna3: return visitor(arch::Rdna3());
         case Family::rdna3_5: return visitor(arch::Rdna3_5());
-        case Family::rdna4: break;
+        case Family::rdna4: return visitor(arch::Rdna4());
+        case Family::cuda: break;
     }
-    return visitor(arch::Rdna4());
+    return visitor(arch::Nvidia());
 }
 
 template <class Kernel> const HostKernel<typename Kernel::Arguments> & instance() {

@@ -4,7 +4,7 @@
 
 namespace wavesmith {
 
-static const char * const names[family_count] = { "gcn", "cdna2", "cdna3", "cdna4", "rdna2", "rdna3", "rdna3.5", "rdna4" };
+static const char * const names[family_count] = { "gcn", "cdna2", "cdna3", "cdna4", "rdna2", "rdna3", "rdna3.5", "rdna4", "cuda" };
 
 const char * family_name(Family family) {
     return names[int(family)];

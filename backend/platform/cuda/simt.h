@@ -1,5 +1,4 @@
-// The SIMT platform (platform/simt.h) on an NVIDIA GPU. It exists to run kernels on a GPU when no AMD card is at hand:
-// families of wave size 32 whose Int8Matrix is made of dot4, that is rdna2.
+// The SIMT platform (platform/simt.h) on an NVIDIA GPU. It exists to run the kernels on a GPU when no AMD card is at hand.
 #pragma once
 
 #include <string.h>
@@ -36,6 +35,9 @@ template <class Architecture> struct DeviceSimt {
 
     __device__ void barrier() const { __syncthreads(); }
 
+    // For instructions of arch/ that take an address in shared memory.
+    __device__ uint32_t lds_address(uint32_t byte_offset) const { return uint32_t(__cvta_generic_to_shared(dynamic_lds + byte_offset)); }
+
     template <class T> __device__ T lds_load(uint32_t byte_offset) const { return copy_from<T, alignof(T)>(dynamic_lds + byte_offset); }
     template <class T> __device__ void lds_store(uint32_t byte_offset, T value) const { copy_to<T, alignof(T)>(dynamic_lds + byte_offset, value); }
 
@@ -58,8 +60,35 @@ private:
 
     // NVIDIA GPUs have no unaligned accesses: the copy is split into parts that `align` allows.
     template <class T, int align> static __device__ T copy_from(const void * address) {
+        if constexpr (align == 2 && sizeof(T) % 4 == 0) {
+            return copy_from_halves<T>(address);
+        } else {
+            T value;
+            memcpy(&value, __builtin_assume_aligned(address, align), sizeof(T));
+            return value;
+        }
+    }
+
+    // At an address of alignment 2, in whole words: every word that is read holds wanted bytes, so none lies outside of an
+    // allocation, which begins and ends at a multiple of four bytes.
+    template <class T> static __device__ T copy_from_halves(const void * address) {
+        constexpr int    words   = sizeof(T) / 4;
+        const uint32_t   past    = uint32_t(reinterpret_cast<uint64_t>(address)) & 2;
+        const uint32_t   shift   = past * 8;
+        const uint32_t * aligned = reinterpret_cast<const uint32_t *>(static_cast<const uint8_t *>(address) - past);
+        uint32_t         word[words + 1];
+        WAVESMITH_UNROLL
+        for (int i = 0; i < words; i++) {
+            word[i] = aligned[i];
+        }
+        word[words] = aligned[shift ? words : words - 1];
+        uint32_t shifted[words];
+        WAVESMITH_UNROLL
+        for (int i = 0; i < words; i++) {
+            shifted[i] = __funnelshift_r(word[i], word[i + 1], shift);
+        }
         T value;
-        memcpy(&value, __builtin_assume_aligned(address, align), sizeof(T));
+        memcpy(&value, shifted, sizeof(T));
         return value;
     }
 

@@ -36,6 +36,20 @@ WAVESMITH_DEVICE uint16_t float_to_half(float value) {
     return bits;
 }
 
+#elif defined(WAVESMITH_DEVICE_COMPILE) && defined(__CUDACC__)
+
+WAVESMITH_DEVICE float half_to_float(uint16_t half) {
+    float value;
+    asm("cvt.f32.f16 %0, %1;" : "=f"(value) : "h"(half));
+    return value;
+}
+
+WAVESMITH_DEVICE uint16_t float_to_half(float value) {
+    uint16_t half;
+    asm("cvt.rn.f16.f32 %0, %1;" : "=h"(half) : "f"(value));
+    return half;
+}
+
 #else
 
 WAVESMITH_DEVICE float half_to_float(uint16_t half) {

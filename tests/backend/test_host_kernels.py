@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 from gguf.constants import GGML_QUANT_SIZES, GGMLQuantizationType
-
 from wavesmith import host_library, ops, reference
 from wavesmith.errors import KernelFault
 from wavesmith.host_library import FAMILIES, Operand

@@ -7,7 +7,6 @@ import subprocess
 
 import pytest
 from gguf.constants import GGML_QUANT_SIZES, GGMLQuantizationType
-
 from wavesmith.errors import BadInput, CannotBuild
 from wavesmith.kernels import compile as kernels_compile
 from wavesmith.kernels import compiler, definitions, device_source, manifest

@@ -18,6 +18,7 @@ template <class Arch> struct Dot4Step {
     static constexpr int rows_per_lane    = 4;
     static constexpr int columns_per_lane = 4;
     static constexpr bool dual_issue      = false;
+    static constexpr bool folds_bias      = false;
     static constexpr bool runs_beside_vector = false;
 
     // Where the rows lie: 4 rows of 32 bytes would take too many registers to be held for several products.

@@ -9,6 +9,7 @@
 //     static constexpr int registers;                  // results per lane: rows_per_lane x columns_per_lane, rows first
 //     static constexpr int rows_per_lane, columns_per_lane;
 //     static constexpr bool dual_issue;                // two f32 operations of a wave can issue as one instruction
+//     static constexpr bool folds_bias;                // scaling a sum in one operation is worth a register per row
 //     static constexpr bool runs_beside_vector;        // a product runs while the wave goes on with vector instructions
 //     struct Operand;                                  // a lane's slice of A or of B
 //     struct C { int32_t value[registers]; };
@@ -40,6 +41,7 @@ template <class Instruction, bool rdna = false> struct MatrixStep {
     static constexpr int slice_bytes      = 32 / lane_groups;
     static constexpr int instructions     = 32 / Layout::k;
     static constexpr bool dual_issue      = rdna;
+    static constexpr bool folds_bias      = false;
     static constexpr bool runs_beside_vector = !rdna;
 
     static_assert(slice_bytes % 16 == 0, "slices are read in 16 bytes");

@@ -155,6 +155,7 @@ struct MmaSyncStep {
     static constexpr int  rows_per_lane      = 2;
     static constexpr int  columns_per_lane   = 4;
     static constexpr bool dual_issue         = false;
+    static constexpr bool folds_bias         = true;
     static constexpr bool runs_beside_vector = true;
 
     struct Operand {

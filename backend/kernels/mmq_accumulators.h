@@ -32,6 +32,7 @@ template <class Quant, class Tile, class Matrix> class MmqAccumulators {
 
     struct RowScales {
         arch::F32x2 value[row_scales][rows / 2];
+        arch::F32x2 unbias[rows / 2];  // -sum_bias times the first scale
     };
     struct Factors {
         arch::F32x2 value[factors][columns];
@@ -143,6 +144,12 @@ template <class Quant, class Tile, class Matrix> class MmqAccumulators {
                 scales.value[kind][p] = arch::pair(value[2 * p], value[2 * p + 1]);
             }
         }
+        if constexpr (Matrix::folds_bias) {
+            WAVESMITH_UNROLL
+            for (int p = 0; p < rows / 2; ++p) {
+                scales.unbias[p] = arch::multiply(scales.value[0][p], arch::pair(-sum_bias, -sum_bias));
+            }
+        }
         return scales;
     }
 
@@ -181,13 +188,22 @@ template <class Quant, class Tile, class Matrix> class MmqAccumulators {
     WAVESMITH_DEVICE static void scale(const RowScales & scales, const Factors & column_factors, const typename Matrix::C (&sums)[Quant::parts],
                                        arch::F32x2 (&accumulators)[pairs]) {
         arch::F32x2 value[pairs];
-        WAVESMITH_UNROLL
-        for (int p = 0; p < pairs; ++p) {
-            value[p] = arch::add(sums_of(sums[0], p), arch::pair(-sum_bias, -sum_bias));
-        }
-        WAVESMITH_UNROLL
-        for (int p = 0; p < pairs; ++p) {
-            value[p] = arch::multiply(scales.value[0][p % (rows / 2)], value[p]);
+        if constexpr (Matrix::folds_bias) {
+            // A scale has at most 19 significant bits (an f16 times an int8), so that its product with the bias is exact, and
+            // this is the rounded product of the scale and the sum.
+            WAVESMITH_UNROLL
+            for (int p = 0; p < pairs; ++p) {
+                value[p] = arch::fma(scales.value[0][p % (rows / 2)], sums_of(sums[0], p), scales.unbias[p % (rows / 2)]);
+            }
+        } else {
+            WAVESMITH_UNROLL
+            for (int p = 0; p < pairs; ++p) {
+                value[p] = arch::add(sums_of(sums[0], p), arch::pair(-sum_bias, -sum_bias));
+            }
+            WAVESMITH_UNROLL
+            for (int p = 0; p < pairs; ++p) {
+                value[p] = arch::multiply(scales.value[0][p % (rows / 2)], value[p]);
+            }
         }
         if constexpr (Quant::parts == 2) {
             arch::F32x2 second[pairs];

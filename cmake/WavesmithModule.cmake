@@ -3,6 +3,7 @@
 include(WavesmithGgmlTree)
 
 file(GLOB wavesmith_module_sources CONFIGURE_DEPENDS ${WAVESMITH_BACKEND_DIR}/ggml/*.cpp)
+list(FILTER wavesmith_module_sources EXCLUDE REGEX "/ggml/hook_module.cpp$")
 set(wavesmith_loader_source ${WAVESMITH_BACKEND_DIR}/ggml/module.cpp)
 
 # Settings that both kinds of module share. `ggml_dir` is <llama.cpp>/ggml.

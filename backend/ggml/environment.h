@@ -1,6 +1,7 @@
 // The user's switches, read once per process (tools/wavesmith/settings.py lists and explains them).
 #pragma once
 
+#include <stddef.h>
 #include <stdint.h>
 
 #include <string>
@@ -20,6 +21,8 @@ struct Environment {
     bool        enabled      = true;           // WAVESMITH; false also where WAVESMITH_HOST_FAMILY names no family
     uint32_t    kernel_mask  = 0;              // WAVESMITH_KERNELS, bit per Kernel
     Family      family       = Family::rdna3;  // WAVESMITH_HOST_FAMILY
+    size_t      lds_limit   = 0;               // WAVESMITH_LDS_LIMIT, bytes; 0: what the device has
+    bool        take_all    = false;           // WAVESMITH_TAKE=all
     std::string ledger_path;                   // WAVESMITH_LEDGER, "-" for stderr, empty for none
 
     bool allows(Kernel kernel) const { return (kernel_mask >> static_cast<uint32_t>(kernel)) & 1; }

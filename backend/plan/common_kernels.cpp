@@ -22,12 +22,12 @@ template <class Visitor> decltype(auto) with_architecture(Family family, const V
     return visitor(arch::Nvidia());
 }
 
-template <class Kernel> const HostKernel<typename Kernel::Arguments> & instance() {
-    static const HostKernel<typename Kernel::Arguments> kernel = host_kernel<Kernel>();
+template <class Kernel> const CompiledKernel<typename Kernel::Arguments> & instance() {
+    static const CompiledKernel<typename Kernel::Arguments> kernel = compiled_kernel<Kernel>();
     return kernel;
 }
 
-template <class Arch> const HostKernel<QuantizeQ8_1Arguments> & quantize_instance(Q8_1Layout layout) {
+template <class Arch> const CompiledKernel<QuantizeQ8_1Arguments> & quantize_instance(Q8_1Layout layout) {
     static_assert(QuantizeQ8_1<Arch, Q8_1Layout::d4>::values_per_block == quantize_q8_1_values_per_block, "");
     switch (layout) {
         case Q8_1Layout::d4: return instance<QuantizeQ8_1<Arch, Q8_1Layout::d4>>();
@@ -40,20 +40,20 @@ template <class Arch> const HostKernel<QuantizeQ8_1Arguments> & quantize_instanc
 
 template <class Arch, class Weight> const GemmKernel * gemm_instance() {
     using Kernel = Gemm<Arch, Weight>;
-    static const GemmKernel kernel = { Weight::name, Weight::bytes, Kernel::waves, Kernel::columns, host_kernel<Kernel>() };
+    static const GemmKernel kernel = { Weight::name, Weight::bytes, Kernel::waves, Kernel::columns, compiled_kernel<Kernel>() };
     return &kernel;
 }
 
 }  // namespace
 
-const HostKernel<QuantizeQ8_1Arguments> & quantize_q8_1_kernel(Family family, Q8_1Layout layout) {
-    return with_architecture(family, [&](auto architecture) -> const HostKernel<QuantizeQ8_1Arguments> & {
+const CompiledKernel<QuantizeQ8_1Arguments> & quantize_q8_1_kernel(Family family, Q8_1Layout layout) {
+    return with_architecture(family, [&](auto architecture) -> const CompiledKernel<QuantizeQ8_1Arguments> & {
         return quantize_instance<decltype(architecture)>(layout);
     });
 }
 
-const HostKernel<ExpertSlotsArguments> & expert_slots_kernel(Family family) {
-    return with_architecture(family, [&](auto architecture) -> const HostKernel<ExpertSlotsArguments> & {
+const CompiledKernel<ExpertSlotsArguments> & expert_slots_kernel(Family family) {
+    return with_architecture(family, [&](auto architecture) -> const CompiledKernel<ExpertSlotsArguments> & {
         return instance<ExpertSlots<decltype(architecture)>>();
     });
 }

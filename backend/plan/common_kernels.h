@@ -5,21 +5,21 @@
 #include "../kernels/gemm.h"
 #include "../kernels/quantize_q8_1.h"
 #include "dispatch.h"
-#include "host_kernel.h"
+#include "compiled_kernel.h"
 
 namespace wavesmith {
 
 // One block of the grid's y dimension covers quantize_q8_1_values_per_block values of K.
-const HostKernel<QuantizeQ8_1Arguments> & quantize_q8_1_kernel(Family family, Q8_1Layout layout);
+const CompiledKernel<QuantizeQ8_1Arguments> & quantize_q8_1_kernel(Family family, Q8_1Layout layout);
 constexpr int                             quantize_q8_1_values_per_block = 512;
 
-const HostKernel<ExpertSlotsArguments> & expert_slots_kernel(Family family);
+const CompiledKernel<ExpertSlotsArguments> & expert_slots_kernel(Family family);
 
 struct GemmKernel {
     const char *              type_name;
     int                       weight_bytes;
     int                       rows, columns;  // of one block
-    HostKernel<GemmArguments> kernel;
+    CompiledKernel<GemmArguments> kernel;
 };
 
 // nullptr: gemm does not take weights of this type.

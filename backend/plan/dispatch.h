@@ -62,4 +62,10 @@ int scale_group(int ggml_type);
 const char * family_name(Family family);
 bool         family_from_name(const char * name, Family & family);
 
+// The family of a gfx target ("gfx1100", also with features: "gfx90a:sramecc+") or of an NVIDIA architecture ("sm_90").
+bool family_from_target(const char * target, Family & family);
+
+// Whether this build has the family's kernels.
+bool family_is_built(Family family);
+
 }  // namespace wavesmith

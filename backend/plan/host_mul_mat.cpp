@@ -8,6 +8,7 @@
 #include "common_kernels.h"
 #include "dispatch.h"
 #include "mmq_planner.h"
+#include "mul_mat_arguments.h"
 
 namespace wavesmith {
 
@@ -43,10 +44,6 @@ class Regions {
   private:
     std::vector<host::Region> regions_;
 };
-
-int64_t divide_up(int64_t value, int64_t step) {
-    return (value + step - 1) / step;
-}
 
 // Bytes from a tensor's data to the end of its last element.
 size_t extent(const Tensor & tensor, int64_t row_bytes) {
@@ -142,19 +139,10 @@ class Run {
     // Slots of each expert, and the columns of the fullest one.
     Result group_slots() {
         const Tensor & ids = problem_.ids;
-        const size_t   total = size_t(ids.ne[0] * ids.ne[1]);
-        if (!slots_.allocate(total * 4) || !slot_bounds_.allocate(size_t(w_.ne[2] + 1) * 4)) {
+        if (!slots_.allocate(size_t(slot_count(problem_)) * 4) || !slot_bounds_.allocate(size_t(w_.ne[2] + 1) * 4)) {
             return out_of_memory("the experts' slots");
         }
-        ExpertSlotsArguments arguments = {};
-        arguments.ids         = static_cast<const uint8_t *>(ids.data);
-        arguments.slots       = slots_.data<int32_t>();
-        arguments.slot_bounds = slot_bounds_.data<int32_t>();
-        arguments.tokens      = int32_t(ids.ne[1]);
-        arguments.used        = int32_t(ids.ne[0]);
-        arguments.experts     = int32_t(w_.ne[2]);
-        arguments.nb0         = ids.nb[0];
-        arguments.nb1         = ids.nb[1];
+        const ExpertSlotsArguments arguments = expert_slots_arguments(problem_, groups());
         Regions regions;
         regions.add("ids", ids.data, ids.bytes, false);
         regions.add("slots", slots_.data(), slots_.size(), true);
@@ -168,33 +156,8 @@ class Run {
         return result;
     }
 
-    bool    by_expert() const { return slots_.data() != nullptr; }
-    int64_t columns() const { return by_expert() ? columns_ : x_.ne[1]; }
-    int64_t batches() const { return by_expert() ? w_.ne[2] : x_.ne[2] * x_.ne[3]; }
-
-    // What mmq's and gemm's arguments share.
-    template <class Arguments> Arguments common_arguments() const {
-        Arguments arguments = {};
-        arguments.weights     = static_cast<const uint8_t *>(w_.data);
-        arguments.output      = static_cast<uint8_t *>(const_cast<void *>(y_.data));
-        arguments.slots       = slots_.data<int32_t>();
-        arguments.slot_bounds = slot_bounds_.data<int32_t>();
-        arguments.m           = int32_t(w_.ne[1]);
-        arguments.n           = int32_t(columns());
-        arguments.k           = int32_t(w_.ne[0]);
-        arguments.used        = by_expert() ? int32_t(problem_.ids.ne[0]) : 1;
-        arguments.activation_columns = int32_t(x_.ne[1]);
-        arguments.ne12        = int32_t(x_.ne[2]);
-        arguments.ratio2      = by_expert() ? 1 : int32_t(x_.ne[2] / w_.ne[2]);
-        arguments.ratio3      = by_expert() ? 1 : int32_t(x_.ne[3] / w_.ne[3]);
-        arguments.nb01        = w_.nb[1];
-        arguments.nb02        = w_.nb[2];
-        arguments.nb03        = w_.nb[3];
-        arguments.nb1         = y_.nb[1];
-        arguments.nb2         = y_.nb[2];
-        arguments.nb3         = y_.nb[3];
-        return arguments;
-    }
+    SlotGroups groups() const { return { slots_.data<int32_t>(), slot_bounds_.data<int32_t>() }; }
+    int64_t    columns() const { return is_mul_mat_id(problem_) ? columns_ : x_.ne[1]; }
 
     Regions common_regions() const {
         Regions regions;
@@ -206,26 +169,15 @@ class Run {
     }
 
     Result quantize() {
-        const int64_t rows = x_.ne[1] * x_.ne[2] * x_.ne[3];
-        if (!quantized_.allocate(size_t(divide_up(x_.ne[0], q8_1_block_values) * rows) * q8_1_block_bytes(Q8_1Layout::d4s8))) {
+        if (!quantized_.allocate(quantized_bytes(problem_, Q8_1Layout::d4s8))) {
             return out_of_memory("the quantised activations");
         }
-        QuantizeQ8_1Arguments arguments = {};
-        arguments.input  = static_cast<const uint8_t *>(x_.data);
-        arguments.output = quantized_.data<uint8_t>();
-        arguments.k      = int32_t(x_.ne[0]);
-        arguments.ne1    = int32_t(x_.ne[1]);
-        arguments.ne2    = int32_t(x_.ne[2]);
-        arguments.ne3    = int32_t(x_.ne[3]);
-        arguments.nb0    = x_.nb[0];
-        arguments.nb1    = x_.nb[1];
-        arguments.nb2    = x_.nb[2];
-        arguments.nb3    = x_.nb[3];
+        const QuantizeQ8_1Arguments arguments = quantize_arguments(problem_, quantized_.data<uint8_t>());
         Regions regions;
         regions.add("activations", x_.data, x_.bytes, false);
         regions.add("quantised activations", quantized_.data(), quantized_.size(), true);
         const host::Launch launch =
-            regions.launch("quantize_q8_1", rows, divide_up(x_.ne[0], quantize_q8_1_values_per_block), 1, options_.threads);
+            regions.launch("quantize_q8_1", activation_rows(problem_), divide_up(x_.ne[0], quantize_q8_1_values_per_block), 1, options_.threads);
         return fault(quantize_q8_1_kernel(options_.family, Q8_1Layout::d4s8).run(launch, arguments));
     }
 
@@ -238,16 +190,13 @@ class Run {
         if (quantized != Result::ok) {
             return quantized;
         }
-        MmqArguments arguments    = common_arguments<MmqArguments>();
-        arguments.activations     = quantized_.data<uint8_t>();
-        arguments.activation_rows = int32_t(x_.ne[1] * x_.ne[2] * x_.ne[3]);
-        arguments.integer_sums    = problem_.integer_sums;
-        const std::string name    = std::string("mmq ") + family_name(options_.family) + " " + type.name + " " + variant->plan;
+        const MmqArguments arguments = mmq_arguments(problem_, groups(), columns(), quantized_.data<uint8_t>());
+        const std::string  name      = std::string("mmq ") + family_name(options_.family) + " " + type.name + " " + variant->plan;
         Regions regions = common_regions();
         regions.add("quantised activations", quantized_.data(), quantized_.size(), false);
         regions.add("integer sums", problem_.integer_sums, problem_.integer_sums_bytes, true);
         const host::Launch launch = regions.launch(name.c_str(), divide_up(w_.ne[1], variant->tile_m), divide_up(columns(), variant->tile_n),
-                                                   batches(), options_.threads);
+                                                   entry_count(problem_), options_.threads);
         return finish(fault(variant->kernel.run(launch, arguments)), name, kernel);
     }
 
@@ -255,18 +204,13 @@ class Run {
         if (options_.variant) {
             return invalid(std::string("no variant \"") + options_.variant + "\" of gemm");
         }
-        const GemmKernel * gemm      = gemm_kernel(options_.family, w_.type);
-        GemmArguments      arguments = common_arguments<GemmArguments>();
-        arguments.activations = static_cast<const uint8_t *>(x_.data);
-        arguments.nb10        = x_.nb[0];
-        arguments.nb11        = x_.nb[1];
-        arguments.nb12        = x_.nb[2];
-        arguments.nb13        = x_.nb[3];
-        const std::string name = std::string("gemm ") + family_name(options_.family) + " " + gemm->type_name;
+        const GemmKernel *  gemm      = gemm_kernel(options_.family, w_.type);
+        const GemmArguments arguments = gemm_arguments(problem_, groups(), columns());
+        const std::string   name      = std::string("gemm ") + family_name(options_.family) + " " + gemm->type_name;
         Regions regions = common_regions();
         regions.add("activations", x_.data, x_.bytes, false);
         const host::Launch launch =
-            regions.launch(name.c_str(), divide_up(w_.ne[1], gemm->rows), divide_up(columns(), gemm->columns), batches(), options_.threads);
+            regions.launch(name.c_str(), divide_up(w_.ne[1], gemm->rows), divide_up(columns(), gemm->columns), entry_count(problem_), options_.threads);
         return finish(fault(gemm->kernel.run(launch, arguments)), name, kernel);
     }
 

@@ -5,15 +5,18 @@
 
 #include "../arch/all.h"
 #include "../kernels/mmq.h"
-#include "host_kernel.h"
+#include "compiled_kernel.h"
 
 namespace wavesmith {
 
 struct MmqVariant {
-    Family                   family;
-    const char *             plan;  // "tile_m x tile_n", as in "64x16"
-    int                      tile_m, tile_n;
-    HostKernel<MmqArguments> kernel;
+    static constexpr int most_sharing = 3;
+
+    Family                       family;
+    const char *                 plan;  // "tile_m x tile_n", as in "64x16"
+    int                          tile_m, tile_n;
+    CompiledKernel<MmqArguments> kernel;
+    int                          cost[most_sharing];  // mmq_costs.inc; 0: not measured
 };
 
 struct MmqType {
@@ -25,7 +28,17 @@ struct MmqType {
 
 template <class Quant, class Arch, int parts, class Tile> void add_mmq_variant(std::vector<MmqVariant> & variants, const char * plan) {
     if constexpr (parts == Quant::parts) {
-        variants.push_back({ Arch::family, plan, Tile::tile_m, Tile::tile_n, host_kernel<Mmq<Arch, Quant, Tile>>() });
+        variants.push_back({ Arch::family, plan, Tile::tile_m, Tile::tile_n, compiled_kernel<Mmq<Arch, Quant, Tile>>(), {} });
+    }
+}
+
+inline void set_mmq_cost(std::vector<MmqVariant> & variants, Family family, int tile_m, int tile_n, int one, int two, int three) {
+    for (MmqVariant & variant : variants) {
+        if (variant.family == family && variant.tile_m == tile_m && variant.tile_n == tile_n) {
+            variant.cost[0] = one;
+            variant.cost[1] = two;
+            variant.cost[2] = three;
+        }
     }
 }
 
@@ -35,6 +48,12 @@ template <class Quant> MmqType make_mmq_type() {
     add_mmq_variant<Quant, arch::architecture, parts, MmqTile<tile_m, tile_n, waves_m, waves_n, stages>>(type.variants, #tile_m "x" #tile_n);
 #include "mmq_plans.inc"
 #undef MMQ_PLAN
+#define MMQ_COST(architecture, sums, tile_m, tile_n, one, two, three)                             \
+    if (sums == Quant::parts) {                                                                   \
+        set_mmq_cost(type.variants, arch::architecture::family, tile_m, tile_n, one, two, three); \
+    }
+#include "mmq_costs.inc"
+#undef MMQ_COST
     return type;
 }
 

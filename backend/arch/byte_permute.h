@@ -10,7 +10,9 @@ WAVESMITH_DEVICE uint32_t byte_permute(uint32_t high, uint32_t low, uint32_t sel
 #if WAVESMITH_DEVICE_COMPILE && defined(__HIP__)
     return __builtin_amdgcn_perm(high, low, selector);
 #elif WAVESMITH_DEVICE_COMPILE && defined(__CUDACC__)
-    return __byte_perm(low, high, selector);
+    // The instruction wants its indices in the nibbles of 16 bits.
+    const uint32_t pairs = selector | selector >> 4;
+    return __byte_perm(low, high, __byte_perm(pairs, 0, 0x4420));
 #else
     const uint64_t bytes  = uint64_t(high) << 32 | low;
     uint32_t       result = 0;

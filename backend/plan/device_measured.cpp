@@ -7,16 +7,17 @@ namespace wavesmith {
 
 namespace {
 
-// Products of one weight type that were not slower than 0.98 of stock's speed, whatever K: at least `least_rows` rows and
-// `least_columns` up to `most_columns` columns.
+// Products of one weight type that were not slower than 0.98 of stock's speed: at least `least_rows` rows, up to `most_k` values
+// of K, and `least_columns` up to `most_columns` columns.
 struct Won {
     Family      family;
     int         ggml_type;
-    int64_t     least_rows, least_columns, most_columns;
+    int64_t     least_rows, most_k, least_columns, most_columns;
 };
 
 const std::vector<Won> measured = {
-#define MMQ_WON(family, ggml_type, least_rows, least_columns, most_columns) { Family::family, ggml_type, least_rows, least_columns, most_columns },
+#define MMQ_WON(family, ggml_type, least_rows, most_k, least_columns, most_columns) \
+    { Family::family, ggml_type, least_rows, most_k, least_columns, most_columns },
 #include "mmq_won.inc"
 #undef MMQ_WON
 };
@@ -43,7 +44,7 @@ bool is_worthwhile(const MulMat & problem, Family family, std::string & reason) 
     }
     for (const Won & won : measured) {
         if (won.family == family && won.ggml_type == problem.weights.type && problem.weights.ne[1] >= won.least_rows &&
-            columns >= won.least_columns && columns <= won.most_columns && !is_mul_mat_id(problem)) {
+            problem.weights.ne[0] <= won.most_k && columns >= won.least_columns && columns <= won.most_columns && !is_mul_mat_id(problem)) {
             return true;
         }
     }

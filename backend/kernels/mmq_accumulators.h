@@ -177,7 +177,8 @@ template <class Quant, class Tile, class Matrix> class MmqAccumulators {
         }
     }
 
-    // The rule of mmq.h, two rows at a time, one operation for all rows before the next: neighbours do not wait for each other.
+    // The rule of mmq.h, two rows at a time, one operation for all rows before the next: neighbours do not wait for each other,
+    // and the fences keep them neighbours, which is what lets RDNA issue them in pairs.
     WAVESMITH_DEVICE static void scale(const RowScales & scales, const Factors & column_factors, const typename Matrix::C (&sums)[Quant::parts],
                                        arch::F32x2 (&accumulators)[pairs]) {
         arch::F32x2 value[pairs];
@@ -185,6 +186,7 @@ template <class Quant, class Tile, class Matrix> class MmqAccumulators {
         for (int p = 0; p < pairs; ++p) {
             value[p] = arch::add(sums_of(sums[0], p), arch::pair(-sum_bias, -sum_bias));
         }
+        arch::schedule_fence();
         WAVESMITH_UNROLL
         for (int p = 0; p < pairs; ++p) {
             value[p] = arch::multiply(scales.value[0][p % (rows / 2)], value[p]);
@@ -195,17 +197,20 @@ template <class Quant, class Tile, class Matrix> class MmqAccumulators {
             for (int p = 0; p < pairs; ++p) {
                 second[p] = arch::add(sums_of(sums[1], p), arch::pair(-sum_bias, -sum_bias));
             }
+            arch::schedule_fence();
             WAVESMITH_UNROLL
             for (int p = 0; p < pairs; ++p) {
                 value[p] = arch::fma(scales.value[1][p % (rows / 2)], second[p], value[p]);
             }
         }
+        arch::schedule_fence();
         WAVESMITH_UNROLL
         for (int p = 0; p < pairs; ++p) {
             accumulators[p] = arch::fma(column_factors.value[0][p / (rows / 2)], value[p], accumulators[p]);
         }
         WAVESMITH_UNROLL
         for (int i = 0; i < Quant::minimums; ++i) {
+            arch::schedule_fence();
             WAVESMITH_UNROLL
             for (int p = 0; p < pairs; ++p) {
                 accumulators[p] = arch::fma(scales.value[Quant::parts + i][p % (rows / 2)], column_factors.value[1 + i][p / (rows / 2)], accumulators[p]);

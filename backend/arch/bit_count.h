@@ -6,7 +6,7 @@
 namespace wavesmith::arch {
 
 WAVESMITH_DEVICE uint32_t bit_count(uint32_t bits) {
-#if defined(__CUDA_ARCH__) && !defined(__clang__)
+#if WAVESMITH_DEVICE_COMPILE && !defined(__HIP__)
     return uint32_t(__popc(int(bits)));
 #else
     return uint32_t(__builtin_popcount(bits));

@@ -214,25 +214,21 @@ def test_every_scale_of_mxfp4():
     out = ops.mul_mat("MXFP4", w, x)
     integers = reference.unpack_integers("MXFP4", w).astype(np.float64)
     expected = np.ldexp(reference.quantize_activations(x).values[:, :32] @ integers.T, np.arange(256) - 128)
-    over = np.abs(expected) > np.finfo(np.float32).max * (1 + 1e-6)
+    over = np.abs(expected) > float(np.finfo(np.float32).max)
     assert 0 < over.sum() < over.size
     assert np.array_equal(np.isinf(out), over)
     assert np.array_equal(np.sign(out), np.sign(expected))
     assert np.allclose(out[~over], expected[~over], rtol=1e-6, atol=2.0**-148)
 
 
-@pytest.mark.parametrize("size", [1e-30, 1e-3, 1e20])
-@pytest.mark.parametrize("centre", [4, 60, 128, 200, 250])
+@pytest.mark.parametrize(("centre", "size"), [(4, 1.0), (4, 1e30), (60, 1e-20), (128, 1e-30), (128, 1e30), (200, 1e3), (246, 1e-3), (246, 1e-30)])
 def test_mxfp4_far_from_one(centre, size):
-    """Scales and activations of any size whose product is an f32: no overflow on the way."""
+    """Scales and activations of any size whose product is an f32: nothing overflows on the way."""
     w = mxfp4_rows(np.random.default_rng(5).integers(centre - 4, centre + 4, (20, 8)))
     x = x_of(5, 256) * np.float32(size)
     expected = quantized_product("MXFP4", w, x)
-    out = ops.mul_mat("MXFP4", w, x)
-    if np.abs(expected).max() > 1e37:
-        assert not np.isnan(out[np.abs(expected) < 1e36]).any()
-    else:
-        assert np.allclose(out, expected, rtol=1e-5, atol=1e-6 * np.abs(expected).max() + 2.0**-145)
+    assert np.abs(expected).max() < 1e38
+    assert np.allclose(ops.mul_mat("MXFP4", w, x), expected, rtol=1e-5, atol=1e-6 * np.abs(expected).max() + 2.0**-145)
 
 
 def test_every_scale_of_nvfp4():

@@ -60,9 +60,9 @@ class Stock:
                     patch.setattr(host_library, "mul_mat_raw", TRUE_KERNELS)
                     result = ops.mul_mat(kind, rows[0], x[:n]) if ids is None else ops.mul_mat_id(kind, rows, x[:n], ids[:n])
             elif ids is None:
-                result = reference.mul_mat(kind.name, rows[0], x[:n])
+                result = reference.mul_mat(kind, rows[0], x[:n])
             else:
-                result = np.stack([[reference.mul_mat(kind.name, rows[e], x[i : i + 1])[0] for e in ids[i]] for i in range(n)])
+                result = np.stack([[reference.mul_mat(kind, rows[e], x[i : i + 1])[0] for e in ids[i]] for i in range(n)])
             results[n] = self.spoil(device, result.astype(np.float32))
         return results
 

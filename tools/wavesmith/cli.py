@@ -16,7 +16,6 @@ from .errors import CannotBuild, Interrupted, WavesmithError
 # Subcommand -> one line of help. Each lives in wavesmith/commands/NAME.py; keeping the lines here lets `--help` import none of them.
 COMMANDS = {
     "quickstart": "Fetch, patch, build, validate and bench in one go",
-    "doctor": "Find GPUs, ROCm and compilers, and say what is wrong",
     "source": "Fetch a pinned llama.cpp tree",
     "patch": "Check, apply or revert the llama.cpp patch",
     "build": "Build llama.cpp with the wavesmith kernels",

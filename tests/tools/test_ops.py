@@ -32,7 +32,7 @@ def nmse(out: np.ndarray, expected: np.ndarray) -> float:
 
 def quantized_product(name: str, w: np.ndarray, x: np.ndarray) -> np.ndarray:
     """float64 product with the activations as the kernels quantise them: what is left to them is f32 rounding."""
-    return reference.quantize_activations(x).values[:, : x.shape[1]] @ reference.dequantize(name, w).astype(np.float64).T
+    return reference.quantize_activations(x, name).values[:, : x.shape[1]] @ reference.dequantize(name, w).astype(np.float64).T
 
 
 # quantize_q8_1 -------------------------------------------------------------------------------------------------------
@@ -168,7 +168,7 @@ def test_mul_mat_of_nothing(m, n):
 def test_integer_sums_are_exact(name):
     w, x = w_of(name, 70, 768), x_of(37, 768)
     out, sums = checked(name, w, x, "rdna3")
-    assert np.array_equal(sums, reference.integer_sums(name, w, reference.quantize_activations(x).q))
+    assert np.array_equal(sums, reference.integer_sums(name, w, reference.quantize_activations(x, name).q))
     assert out.tobytes() == ops.mul_mat(name, w, x).tobytes()
 
 
@@ -177,7 +177,7 @@ def test_integer_sums_are_exact(name):
 def test_integer_sums_are_exact_on_every_family(name, family):
     w, x = w_of(name, 33, 256), x_of(18, 256)
     sums = checked(name, w, x, family)[1]
-    assert np.array_equal(sums, reference.integer_sums(name, w, reference.quantize_activations(x).q))
+    assert np.array_equal(sums, reference.integer_sums(name, w, reference.quantize_activations(x, name).q))
 
 
 @pytest.mark.parametrize("blocks", [1, 2, 3, 5])
@@ -186,7 +186,7 @@ def test_k_of_any_number_of_blocks(name, blocks):
     k = blocks * gguf_type(name).block_values
     w, x = w_of(name, 21, k), x_of(9, k)
     out, sums = checked(name, w, x, "rdna3")
-    assert np.array_equal(sums, reference.integer_sums(name, w, reference.quantize_activations(x).q))
+    assert np.array_equal(sums, reference.integer_sums(name, w, reference.quantize_activations(x, name).q))
     assert nmse(out, quantized_product(name, w, x)) < 1e-12
 
 
@@ -199,7 +199,7 @@ def test_every_entry_of_a_codebook(name, entries):
         runs = np.round(reference.unpack_integers(name, w) / 8).reshape(-1, 8)
     assert len(np.unique(runs, axis=0)) == entries
     sums = checked(name, w, x, "rdna3")[1]
-    assert np.array_equal(sums, reference.integer_sums(name, w, reference.quantize_activations(x).q))
+    assert np.array_equal(sums, reference.integer_sums(name, w, reference.quantize_activations(x, name).q))
 
 
 def mxfp4_rows(exponents: np.ndarray) -> np.ndarray:
@@ -213,7 +213,7 @@ def test_every_scale_of_mxfp4():
     w, x = mxfp4_rows(np.arange(256)[:, None]), x_of(5, 32)
     out = ops.mul_mat("MXFP4", w, x)
     integers = reference.unpack_integers("MXFP4", w).astype(np.float64)
-    expected = np.ldexp(reference.quantize_activations(x).values[:, :32] @ integers.T, np.arange(256) - 128)
+    expected = np.ldexp(reference.quantize_activations(x, "MXFP4").values[:, :32] @ integers.T, np.arange(256) - 128)
     over = np.abs(expected) > float(np.finfo(np.float32).max)
     assert 0 < over.sum() < over.size
     assert np.array_equal(np.isinf(out), over)

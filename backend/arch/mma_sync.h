@@ -99,53 +99,6 @@ template <class Simt> WAVESMITH_DEVICE static void load_rows(const Simt & simt, 
 
 }  // namespace mma_sync
 
-// As Int8Matrix (arch.h): 16 x 8, `depth` values of K.
-template <int depth> struct MmaSync16x8 {
-    static constexpr int m         = 16;
-    static constexpr int n         = 8;
-    static constexpr int k         = depth;
-    static constexpr int registers = 4;
-
-    struct A {
-        uint32_t word[depth / 8];
-    };
-    struct B {
-        uint32_t word[depth / 16];
-    };
-    struct C {
-        int32_t value[registers];
-    };
-
-    template <class Simt> WAVESMITH_DEVICE static A load_a(const Simt & simt, uint32_t lds_offset, uint32_t row_stride) {
-        A a;
-        WAVESMITH_UNROLL
-        for (uint32_t w = 0; w < depth / 8; w++) {
-            a.word[w] = load_word(simt, lds_offset + 8 * (w % 2) * row_stride + 16 * (w / 2), row_stride);
-        }
-        return a;
-    }
-    template <class Simt> WAVESMITH_DEVICE static B load_b(const Simt & simt, uint32_t lds_offset, uint32_t row_stride) {
-        B b;
-        WAVESMITH_UNROLL
-        for (uint32_t w = 0; w < depth / 16; w++) {
-            b.word[w] = load_word(simt, lds_offset + 16 * w, row_stride);
-        }
-        return b;
-    }
-
-    template <class Simt> WAVESMITH_DEVICE static void multiply(const Simt & simt, const A & a, const B & b, C & c) {
-        mma_sync::issue<depth>(simt, a.word, b.word, c.value);
-    }
-
-    WAVESMITH_DEVICE static constexpr int row(uint32_t lane, int r) { return int(lane / 4) + 8 * (r / 2); }
-    WAVESMITH_DEVICE static constexpr int column(uint32_t lane, int r) { return 2 * int(lane % 4) + r % 2; }
-
-  private:
-    template <class Simt> WAVESMITH_DEVICE static uint32_t load_word(const Simt & simt, uint32_t lds_offset, uint32_t row_stride) {
-        return simt.template lds_load<uint32_t>(lds_offset + simt.lane() / 4 * row_stride + simt.lane() % 4 * 4);
-    }
-};
-
 // The step: 16 x 16, two instructions side by side (four where the step has two parts). Result register r is row r % 2 of the
 // lane's rows g and g + 8, and its column r / 2 of 2t, 2t + 1, 2t + 8, 2t + 9.
 struct MmaSyncStep {

@@ -17,8 +17,6 @@ struct Nvidia {
         return signed_dot4(simt, a, b, accumulator);
     }
 
-    template <int group> using Int8Matrix = MmaSync16x8<(group % 32 == 0 ? 32 : 16)>;
-
     template <int parts> using Int8Step = MmaSyncStep;
 };
 

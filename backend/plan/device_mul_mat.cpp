@@ -30,6 +30,7 @@ class DeviceRun {
         if (!type) {
             return refuse("no kernel for float weights on a GPU");
         }
+        layout_ = type->activations;
         const MmqVariant * variant = choose_device_variant(*type, environment_.family, shape(), environment_.compute_units, environment_.lds_limit);
         if (!variant) {
             return refuse(std::string("no tile plan of ") + family_name(environment_.family) + " fits " + std::to_string(environment_.lds_limit) +
@@ -78,15 +79,13 @@ class DeviceRun {
         }
         Result result = prepare(variant.kernel);
         if (result == Result::ok) {
-            result = prepare(quantize_q8_1_kernel(environment_.family, layout()));
+            result = prepare(quantize_q8_1_kernel(environment_.family, layout_));
         }
         if (result == Result::ok && is_mul_mat_id(problem_)) {
             result = prepare(expert_slots_kernel(environment_.family));
         }
         return result;
     }
-
-    static constexpr Q8_1Layout layout() { return Q8_1Layout::d4s8; }
 
     template <class Arguments> bool launch(const CompiledKernel<Arguments> & kernel, int64_t x, int64_t y, int64_t z, Arguments arguments) {
         const device::Grid grid  = { uint32_t(x), uint32_t(y), uint32_t(z) };
@@ -98,15 +97,15 @@ class DeviceRun {
     template <class T> T * allocate(size_t bytes) { return static_cast<T *>(environment_.allocate(environment_.context, bytes)); }
 
     bool quantize() {
-        if (quantized_.blocks && quantized_.layout == layout() && same_memory(quantized_.source, problem_.activations)) {
+        if (quantized_.blocks && quantized_.layout == layout_ && same_memory(quantized_.source, problem_.activations)) {
             return true;
         }
-        uint8_t * blocks = allocate<uint8_t>(quantized_bytes(problem_, layout()));
-        if (!launch(quantize_q8_1_kernel(environment_.family, layout()), activation_rows(problem_),
+        uint8_t * blocks = allocate<uint8_t>(quantized_bytes(problem_, layout_));
+        if (!launch(quantize_q8_1_kernel(environment_.family, layout_), activation_rows(problem_),
                     divide_up(problem_.activations.ne[0], quantize_q8_1_values_per_block), 1, quantize_arguments(problem_, blocks))) {
             return false;
         }
-        quantized_ = { problem_.activations, layout(), blocks };
+        quantized_ = { problem_.activations, layout_, blocks };
         return true;
     }
 
@@ -133,6 +132,7 @@ class DeviceRun {
     const DeviceEnvironment & environment_;
     QuantizedActivations &    quantized_;
     std::string &             message_;
+    Q8_1Layout                layout_ = Q8_1Layout::d4s8;
 };
 
 }  // namespace

@@ -168,8 +168,8 @@ class Run {
         return regions;
     }
 
-    Result quantize() {
-        if (!quantized_.allocate(quantized_bytes(problem_, Q8_1Layout::d4s8))) {
+    Result quantize(Q8_1Layout layout) {
+        if (!quantized_.allocate(quantized_bytes(problem_, layout))) {
             return out_of_memory("the quantised activations");
         }
         const QuantizeQ8_1Arguments arguments = quantize_arguments(problem_, quantized_.data<uint8_t>());
@@ -178,7 +178,7 @@ class Run {
         regions.add("quantised activations", quantized_.data(), quantized_.size(), true);
         const host::Launch launch =
             regions.launch("quantize_q8_1", activation_rows(problem_), divide_up(x_.ne[0], quantize_q8_1_values_per_block), 1, options_.threads);
-        return fault(quantize_q8_1_kernel(options_.family, Q8_1Layout::d4s8).run(launch, arguments));
+        return fault(quantize_q8_1_kernel(options_.family, layout).run(launch, arguments));
     }
 
     Result mmq(const MmqType & type, std::string * kernel) {
@@ -186,7 +186,7 @@ class Run {
         if (!variant) {
             return invalid(std::string("no tile plan \"") + options_.variant + "\" for " + type.name + " on " + family_name(options_.family));
         }
-        const Result quantized = quantize();
+        const Result quantized = quantize(type.activations);
         if (quantized != Result::ok) {
             return quantized;
         }

@@ -5,8 +5,9 @@
 
 namespace wavesmith::quants {
 
-template <class Own> struct BlocksOf32 {
+template <class Own> struct BlocksOf32 : Defaults {
     static constexpr int block_values = 32;
+    static constexpr int step_values  = 32;
     static constexpr int parts        = 1;
     static constexpr int chunks       = 4;
     static constexpr int pieces       = 2;

@@ -6,12 +6,13 @@
 //     struct Q4_K {
 //         static constexpr const char * name;        // ggml's type name
 //         static constexpr int ggml_type;            // ggml_type number
-//         static constexpr int block_values;         // weights per block: 32 or 256
+//         static constexpr int block_values;         // weights per block: 32, 64, 128 or 256
 //         static constexpr int block_bytes;
 //         static constexpr int alignment;            // of a block's address: what rows of whole blocks guarantee
 //
-//         // Integers. A step is 32 weights. Its integers are multiplied with the activations into `parts` sums: one of all
-//         // 32, or two of 16 each. Every integer is a signed byte.
+//         // Integers. A step is 32 or 64 weights, which meet activations of one scale. Its integers are multiplied with the
+//         // activations into `parts` sums: one of the whole step, or two of 16 values each. Every integer is a signed byte.
+//         static constexpr int step_values;          // 32 or 64
 //         static constexpr int parts;                // 1 or 2
 //         static constexpr int chunks;               // units of loading per 128 values
 //         static constexpr int pieces;               // runs of 16 values that a chunk holds; chunks * pieces = 8
@@ -20,8 +21,11 @@
 //         static void  unpack(const Chunk &, int chunk, Bytes16 (&piece)[pieces]);
 //         static constexpr int offset(int chunk, int piece);                    // first value of a piece within the tile
 //
-//         // Scales: a weight is scale[part] * integer - minimum[i]. `minimums` (0, 1 or 2) of them per step, each for
-//         // 32 / minimums values.
+//         static constexpr bool scale_last;          // scales of so wide a range that they meet the sums after the activations'
+//                                                    // scale (kernels/mmq.h); for one part without minimums; Defaults: false
+//
+//         // Scales: a weight is scale[part] * integer - minimum[i]. `minimums` (0, 1, 2 or 4) of them per step, each for
+//         // step_values / minimums values.
 //         static constexpr int minimums;
 //         static constexpr int scale_steps;          // steps whose scales are loaded together: 1 or 2
 //         struct Scales;                             // their bytes as loaded
@@ -29,8 +33,8 @@
 //         static StepScale step_scale(const Scales &, int32_t k, int unit, int step);      // step: 0 … scale_steps - 1
 //     };
 //
-// Scales and minimums are f32 and each is one rounded product of the block's f16 factors with its integers, so they are
-// the same on every platform. Block layouts: ggml/src/ggml-common.h.
+// Scales and minimums are f32 and each is at most one rounded product of the block's factors with its integers, so they
+// are the same on every platform. Block layouts: ggml/src/ggml-common.h.
 #pragma once
 
 #include "../../platform/simt.h"
@@ -40,7 +44,13 @@ namespace wavesmith::quants {
 
 struct StepScale {
     float scale[2];
-    float minimum[2];
+    float minimum[4];
+};
+
+// What a type has unless it says otherwise.
+struct Defaults {
+    static constexpr int  step_values = 32;
+    static constexpr bool scale_last  = false;
 };
 
 constexpr int tile_values = 128;
@@ -60,6 +70,10 @@ template <int alignment, class Simt> WAVESMITH_DEVICE uint32_t load4(const Simt 
 
 template <class Simt> WAVESMITH_DEVICE uint32_t load2(const Simt & simt, const uint8_t * address) {
     return simt.template load<uint16_t>(address);
+}
+
+template <class Simt> WAVESMITH_DEVICE uint32_t load1(const Simt & simt, const uint8_t * address) {
+    return simt.template load<uint8_t>(address);
 }
 
 // Byte `index` of a word, or of two.

@@ -275,6 +275,7 @@ int main(int count, char ** values) {
         check_steps<arch::Rdna3>("rdna3");
         check_steps<arch::Rdna3_5>("rdna3.5");
         check_steps<arch::Rdna4>("rdna4");
+        check_steps<arch::Nvidia>("cuda");
     } else if (mode == "dot4") {
         check_dot4();
     } else if (mode == "layouts") {

@@ -136,7 +136,7 @@ def test_switched_off_offers_no_device(ggml, module, tmp_path):
     assert ledger.read_text() == ""
 
 
-@pytest.mark.parametrize("family", ["gcn", "cdna2", "cdna3", "cdna4", "rdna2", "rdna3", "rdna3.5", "rdna4"])
+@pytest.mark.parametrize("family", ["gcn", "cdna2", "cdna3", "cdna4", "rdna2", "rdna3", "rdna3.5", "rdna4", "cuda"])
 def test_family_is_shown_and_computes(ggml, module, family, tmp_path):
     ledger = tmp_path / "ledger.jsonl"
     result = run_with(ggml, module, "q4_K", "70", "9", "256", "f16", "70", "9", "96", WAVESMITH_HOST_FAMILY=family, WAVESMITH_LEDGER=str(ledger))
@@ -150,7 +150,7 @@ def test_unknown_family_is_an_error_line_and_no_device(ggml, module):
     result = run_with(ggml, module, WAVESMITH_HOST_FAMILY="rdna7")
     assert result.returncode == 3
     (line,) = our_lines(result)
-    assert "rdna7" in line and "gcn, cdna2, cdna3, cdna4, rdna2, rdna3, rdna3.5 or rdna4" in line
+    assert "rdna7" in line and "gcn, cdna2, cdna3, cdna4, rdna2, rdna3, rdna3.5, rdna4 or cuda" in line
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,8 @@
 //     products DEVICE OUTPUT_DIR CASE…      CASE = type:m:n:k[:save]
 //
 // Prints one JSON object a line: {"type", "m", "n", "k", "us"}; with `save` the output (f32 [n][m]) is written to
-// OUTPUT_DIR/<type>-<m>-<n>-<k>.f32. Inputs depend on the case alone. Exit code 1 with one line on stderr if something fails.
+// OUTPUT_DIR/<type>-<m>-<n>-<k>.f32. Inputs are OUTPUT_DIR/../inputs/<type>-<m>-<n>-<k>.w (rows of whole blocks) and .x (f32
+// [n][k]) where these exist, else made up from the case alone. Exit code 1 with one line on stderr if something fails.
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -54,23 +55,45 @@ Case parse(const std::string & text) {
     return result;
 }
 
+std::string name_of(const Case & one) {
+    return std::string(ggml_type_name(one.type)) + "-" + std::to_string(one.m) + "-" + std::to_string(one.n) + "-" + std::to_string(one.k);
+}
+
+// A file of exactly so many bytes; false if there is none.
+bool read_file(const std::string & path, void * data, size_t bytes) {
+    FILE * file = fopen(path.c_str(), "rb");
+    if (!file) {
+        return false;
+    }
+    const bool whole = fread(data, 1, bytes, file) == bytes && fgetc(file) == EOF;
+    fclose(file);
+    if (!whole) {
+        fail(path + " has another size than " + std::to_string(bytes) + " bytes");
+    }
+    return true;
+}
+
 // Normal values from the numbers of mt19937 alone, since the standard distributions differ between libraries.
 std::vector<float> normal_values(size_t count, uint32_t seed) {
     std::mt19937       random(seed);
     std::vector<float> values(count);
-    for (float & value : values) {
+    const size_t       distinct = std::min<size_t>(count, 1 << 20);
+    for (size_t i = 0; i < distinct; ++i) {
         double sum = 0;
         for (int i = 0; i < 4; ++i) {
             sum += random() / 4294967296.0 - 0.5;
         }
-        value = float(sum * 1.7320508);
+        values[i] = float(sum * 1.7320508);
+    }
+    for (size_t i = distinct; i < count; ++i) {
+        values[i] = values[i - distinct];
     }
     return values;
 }
 
 // Quantised rows; beyond the first `distinct` they repeat, which quantising does not have to.
 std::vector<uint8_t> weights(const Case & one) {
-    const int64_t            distinct = std::min<int64_t>(one.m, 256);
+    const int64_t            distinct = std::min<int64_t>(one.m, 32);
     const std::vector<float> values   = normal_values(size_t(distinct * one.k), uint32_t(one.type) * 1000 + 1);
     const size_t             row      = ggml_row_size(one.type, one.k);
     std::vector<uint8_t>     data(row * size_t(one.m));
@@ -85,7 +108,7 @@ class Product {
   public:
     static constexpr int repeats = 8;  // nodes of the timed graph
 
-    Product(ggml_backend_t backend, const Case & one) : backend_(backend), case_(one) {
+    Product(ggml_backend_t backend, const Case & one, const std::string & folder) : backend_(backend), case_(one) {
         ggml_init_params parameters = {};
         parameters.mem_size         = ggml_tensor_overhead() * (repeats + 8) + 2 * ggml_graph_overhead();
         parameters.no_alloc         = true;
@@ -106,8 +129,15 @@ class Product {
         if (!buffer_) {
             fail("no device memory");
         }
-        const std::vector<uint8_t> w = weights(one);
-        const std::vector<float>   x = normal_values(size_t(one.n * one.k), 7);
+        const std::string    inputs = folder + "/../inputs/" + name_of(one);
+        std::vector<uint8_t> w(ggml_nbytes(w_));
+        std::vector<float>   x(size_t(one.n * one.k));
+        if (!read_file(inputs + ".w", w.data(), w.size())) {
+            w = weights(one);
+        }
+        if (!read_file(inputs + ".x", x.data(), x.size() * sizeof(float))) {
+            x = normal_values(x.size(), 7);
+        }
         ggml_backend_tensor_set(w_, w.data(), 0, w.size());
         for (ggml_tensor * tensor : x_) {
             ggml_backend_tensor_set(tensor, x.data(), 0, x.size() * sizeof(float));
@@ -124,8 +154,7 @@ class Product {
         ggml_backend_tensor_set(y_, y.data(), 0, y.size() * sizeof(float));
         compute(once_);
         ggml_backend_tensor_get(y_, y.data(), 0, y.size() * sizeof(float));
-        const std::string path = folder + "/" + ggml_type_name(case_.type) + "-" + std::to_string(case_.m) + "-" + std::to_string(case_.n) + "-" +
-                                 std::to_string(case_.k) + ".f32";
+        const std::string path = folder + "/" + name_of(case_) + ".f32";
         FILE * file = fopen(path.c_str(), "wb");
         if (!file || fwrite(y.data(), sizeof(float), y.size(), file) != y.size() || fclose(file) != 0) {
             fail("cannot write " + path);
@@ -176,7 +205,7 @@ int main(int count, char ** arguments) {
     ggml_backend_t backend = ggml_backend_dev_init(device, nullptr);
     for (int i = 3; i < count; ++i) {
         const Case one = parse(arguments[i]);
-        Product    product(backend, one);
+        Product    product(backend, one, arguments[2]);
         if (one.save) {
             product.save(arguments[2]);
         }

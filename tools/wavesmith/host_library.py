@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     import numpy as np
 
 API_VERSION = 1
-FAMILIES = ("gcn", "cdna2", "cdna3", "cdna4", "rdna2", "rdna3", "rdna3.5", "rdna4")
+FAMILIES = ("gcn", "cdna2", "cdna3", "cdna4", "rdna2", "rdna3", "rdna3.5", "rdna4", "cuda")
 _FILE = "libwavesmith-host.so"
 _environment_lock = threading.Lock()
 _OK, _UNSUPPORTED, _INVALID_ARGUMENT, _FAULT, _OUT_OF_MEMORY = range(5)

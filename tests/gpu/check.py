@@ -14,11 +14,15 @@ import threading
 import time
 from pathlib import Path
 
+import won
+
 REPOSITORY = Path(__file__).resolve().parents[2]
-STEPS = ("build", "operations", "products", "models", "off", "memory")
+STEPS = ("build", "choose", "operations", "products", "models", "off", "memory")
 TYPES = ("q8_0", "q2_K", "q4_K", "q6_K")
 OTHER_TYPES = ("q4_0", "q4_1", "q5_0", "q5_1", "q3_K", "q5_K", "iq4_nl", "iq4_xs")
 HEADLINE = (4096, 512, 14336)  # M, N, K
+CHOSEN_TYPES = {"q8_0": 8, "q2_K": 10, "q3_K": 11, "q4_K": 12, "q6_K": 14}  # ggml's numbers
+CHOSEN_COLUMNS = (16, 64, 128, 256, 512, 2048)
 WANTED = {"q2_K": 1.4, "q6_K": 1.25, "q4_K": 1.2, "q8_0": 1.1}
 SWEEP_COLUMNS = (16, 64, 128, 256, 512, 1024, 4096)
 SWEEP_PAIRS = ((4096, 4096), (14336, 4096), (4096, 14336), (1024, 4096), (8192, 8192), (28672, 8192))  # M, K of 7B to 70B models
@@ -104,12 +108,15 @@ class Check:
 
     def generate_models(self) -> None:
         """Writes the models while the compiler runs."""
-        script = "import sys; from pathlib import Path; from wavesmith.model_generator import generate; generate(Path(sys.argv[1]), sys.argv[2], sys.argv[3])"
+        script = (
+            "import sys; from pathlib import Path; from wavesmith.model_generator import Shape, generate; "
+            "generate(Path(sys.argv[1]), Shape(4096, 14336, 32, 32, 8, 128256, context_length=8192, rope_base=500000.0), sys.argv[2])"
+        )
         paths = {"PYTHONPATH": f"{REPOSITORY / 'tools'}:{self.llama / 'gguf-py'}"}
 
         def generate(mix: str) -> None:
             try:
-                run([sys.executable, "-c", script, self.model(mix), "llama3-8b", mix], environment=paths, timeout=500, log=self.out / f"model-{mix}.log")
+                run([sys.executable, "-c", script, self.model(mix), mix], environment=paths, timeout=500, log=self.out / f"model-{mix}.log")
             except Failure as error:
                 self.fail(f"model {mix}: {error}")
 
@@ -125,6 +132,19 @@ class Check:
         return self.work / f"llama3-8b-{mix}.gguf"
 
     # steps
+
+    def choose(self) -> None:
+        """Times what the kernels support, keeps where they won as plan data, and builds the module with that."""
+        cases = [f"{kind}:{m}:{n}:{k}" for kind in CHOSEN_TYPES for m, k in SWEEP_PAIRS for n in CHOSEN_COLUMNS]
+        stock, ours = (self.timed(cases, environment, "choose") for environment in (OFF, ALL))
+        rows = [{**one, "stock_us": one["us"], "ours_us": two["us"], "ratio": round(one["us"] / two["us"], 3)} for one, two in zip(stock, ours, strict=True)]
+        self.result["every_product"] = [{key: value for key, value in row.items() if key != "us"} for row in rows]
+        text = won.table(rows, CHOSEN_TYPES, self.result["card"])
+        (self.out / "mmq_won.inc").write_text(text)
+        (REPOSITORY / "backend/plan/mmq_won.inc").write_text(text)
+        print(text)
+        jobs = str(os.cpu_count() or 4)
+        run(["cmake", "--build", self.work / "build", "-j", jobs, "--target", "test-backend-ops", "llama-bench"], log=self.out / "rebuild.log", timeout=120)
 
     def operations(self) -> None:
         """ggml's own tests, with every product that the kernels support taken."""

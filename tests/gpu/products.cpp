@@ -167,7 +167,7 @@ class Product {
             compute(many_);
         }
         std::vector<double> times;
-        for (int i = 0; i < 15; ++i) {
+        for (int i = 0; i < 9; ++i) {
             const auto begin = std::chrono::steady_clock::now();
             compute(many_);
             times.push_back(std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - begin).count() / repeats);

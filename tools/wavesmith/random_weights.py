@@ -98,3 +98,8 @@ def random_weights(name: str, rows: int, k: int, rng: np.random.Generator, devia
     if minimum is not None:
         _put_half(blocks, minimum, scales * ratio)
     return blocks.reshape(rows, k // block * size)
+
+
+def scale_offset(name: str) -> int | None:
+    """Byte offset of the f16 scale in a block of type `name`; None for a type without one."""
+    return _FIELDS[name][0] if name in _FIELDS else None

@@ -128,6 +128,11 @@ def _header(x: np.ndarray, q: np.ndarray, d: np.ndarray, layout: str) -> np.ndar
     return np.ascontiguousarray(np.concatenate((_half(d).reshape(n, blocks, 2), sums), axis=-1)).view(np.uint8)
 
 
+def block_bytes(layout: str) -> int:
+    """Bytes of a block of 128 activations."""
+    return 160 if layout in OWN_LAYOUTS else 144
+
+
 def quantize_q8_1(x: np.ndarray, layout: str) -> np.ndarray:
     """float32 [N, K] -> uint8 [ceil(K / 128), N, block bytes]: 144 in stock's byte order (block_q8_1_mmq in ggml/src/ggml-cuda/mmq.cuh).
 

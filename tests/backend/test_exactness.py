@@ -46,10 +46,6 @@ def product(name: str, w: np.ndarray, x: np.ndarray, family: str, variant: str |
     return out, sums
 
 
-def quantized(name: str, x: np.ndarray) -> reference.QuantizedActivations:
-    return reference.quantize_activations(x)
-
-
 # Any shape -----------------------------------------------------------------------------------------------------------
 
 
@@ -70,7 +66,7 @@ def test_integer_sums_and_floats_of_any_shape(shape):
     w = weights_of(name, m, k, seed)
     x = np.random.default_rng(seed + 1).standard_normal((n, k)).astype(np.float32)
     out, sums = product(name, w, x, family, variant)
-    assert np.array_equal(sums, reference.integer_sums(name, w, quantized(name, x).q))
+    assert np.array_equal(sums, reference.integer_sums(name, w, reference.quantize_activations(x, name).q))
     assert out.tobytes() == ops.mul_mat(name, w, x).tobytes()  # whatever the family, the plan and the checks
 
 
@@ -124,7 +120,7 @@ def extreme_activations() -> np.ndarray:
 @pytest.mark.parametrize("name", INTEGER_TYPES)
 def test_sums_of_the_largest_integers(name, family):
     w, x = extreme_rows(name), extreme_activations()
-    q = quantized(name, x).q
+    q = reference.quantize_activations(x, name).q
     assert set(np.unique(q)) == {-127, 127}
     integers = reference.unpack_integers(name, w)
     usual = reference.unpack_integers(name, weights_of(name, 64, 2048))
@@ -163,7 +159,7 @@ def test_subnormal_and_largest_scales(name, value):
     blocks = w.reshape(9, -1, size)
     blocks[..., offset : offset + 2] = np.frombuffer(np.float16(value).tobytes(), np.uint8)
     out = ops.mul_mat(name, w, x)
-    expected = quantized(name, x).values @ reference.dequantize(name, w).astype(np.float64).T
+    expected = reference.quantize_activations(x, name).values @ reference.dequantize(name, w).astype(np.float64).T
     assert np.abs(out - expected).max() <= 2e-6 * np.abs(expected).max()
     for family in FAMILIES:
         assert ops.mul_mat(name, w, x, family=family).tobytes() == out.tobytes()

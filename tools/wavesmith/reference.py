@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 LAYOUTS = ("d4", "ds4", "d2s6")
 BLOCK_VALUES = 128
-OWN_LAYOUTS = ("d4s8",)  # of our own matrix product (backend/kernels/q8_1_blocks.h)
+OWN_LAYOUTS = ("d4s8", "d2s8")  # of our own matrix product (backend/kernels/q8_1_blocks.h)
 _HALF_MAX = 65504.0
 
 
@@ -142,7 +142,7 @@ def quantize_q8_1(x: np.ndarray, layout: str) -> np.ndarray:
 
     padded = pad_columns(x)
     n, blocks = len(padded), padded.shape[1] // BLOCK_VALUES
-    q, d = quantize_groups(padded, 64 if layout == "d2s6" else 32)
+    q, d = quantize_groups(padded, 64 if layout in ("d2s6", "d2s8") else 32)
     out = np.concatenate((_header(padded, q, d, layout), q.reshape(n, blocks, BLOCK_VALUES).view(np.uint8)), axis=-1)
     return np.ascontiguousarray(out.transpose(1, 0, 2))
 

@@ -25,6 +25,12 @@ class Quant:
     block_values: int
     block_bytes: int
     parts: int
+    step_values: int
+
+    @property
+    def activations(self) -> str:
+        """Layout of quantised activations that mmq reads for it (backend/kernels/q8_1_blocks.h)."""
+        return "d2s8" if self.step_values == 64 else "d4s8"
 
 
 @dataclass(frozen=True)
@@ -87,7 +93,7 @@ def quant(stem: str) -> Quant:
         raise BadInput(f"backend/{path}: no struct with a name")
     if "BlocksOf32<" in text:
         text += _read("quants/support/blocks_of_32.h")
-    numbers = {key: _integer(text, key, path) for key in ("ggml_type", "block_values", "block_bytes", "parts")}
+    numbers = {key: _integer(text, key, path) for key in ("ggml_type", "block_values", "block_bytes", "parts", "step_values")}
     return Quant(stem=stem, struct=struct.group(1), name=name.group(1), **numbers)
 
 

@@ -6,7 +6,7 @@ in order, so that a launcher needs nothing but the manifest.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from . import definitions
 from .definitions import Argument, Plan, Quant
@@ -53,7 +53,10 @@ class Unit:
 def mmq_unit(quant: Quant, family: str) -> Unit:
     """All tile plans of mmq for one type on one family."""
     header, architecture = ARCHITECTURES[family]
-    arguments = tuple(definitions.arguments("mmq_arguments.h", "MmqArguments"))
+    arguments = tuple(
+        replace(argument, meaning=f"{quant.activations} {argument.meaning}") if argument.name == "activations" else argument
+        for argument in definitions.arguments("mmq_arguments.h", "MmqArguments")
+    )
     kernels = tuple(
         Kernel(
             symbol=f"mmq_{quant.stem}_{plan.name}",

@@ -6,10 +6,10 @@ import functools
 
 import numpy as np
 import pytest
-from gguf.constants import GGML_QUANT_SIZES, GGMLQuantizationType
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from wavesmith import host_library, ops, reference
+from wavesmith.gguf_types import gguf_type
 from wavesmith.host_library import FAMILIES, Operand
 from wavesmith.random_weights import random_weights, scale_offset
 from wavesmith.reference import INTEGER_TYPES
@@ -17,8 +17,8 @@ from wavesmith.reference import INTEGER_TYPES
 
 def block_of(name: str) -> tuple[int, int, int]:
     """(ggml's number, values and bytes of a block)."""
-    kind = GGMLQuantizationType[name]
-    return (int(kind), *GGML_QUANT_SIZES[kind])
+    kind = gguf_type(name)
+    return kind.number, kind.block_values, kind.block_bytes
 
 
 def weights_of(name: str, rows: int, k: int, seed: int = 1) -> np.ndarray:

@@ -9,8 +9,8 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from gguf.constants import GGML_QUANT_SIZES, GGMLQuantizationType
 from wavesmith import host_library
+from wavesmith.gguf_types import gguf_type
 from wavesmith.random_weights import random_weights, scale_offset
 
 from .problems import Problem, Product, Quantization, Slots
@@ -157,7 +157,7 @@ def layout_of(kernel: Mapping[str, Any]) -> str | None:
 
 def _host_variant(kernel: Mapping[str, Any], type_name: str, family: str) -> str | None:
     name = kernel["symbol"].removeprefix(f"mmq_{kernel['type'].lower()}_")
-    return name if kernel["plan"] and name in host_library.variants(int(GGMLQuantizationType[type_name]), family) else None
+    return name if kernel["plan"] and name in host_library.variants(gguf_type(type_name).number, family) else None
 
 
 def maker_of(kernel: Mapping[str, Any], family: str) -> _Maker:
@@ -167,13 +167,13 @@ def maker_of(kernel: Mapping[str, Any], family: str) -> _Maker:
 
 def full_tile_k(kernel: Mapping[str, Any]) -> int:
     """Two tiles of K at least, in whole blocks."""
-    block = GGML_QUANT_SIZES[GGMLQuantizationType[kernel["type"].upper()]][0]
+    block = gguf_type(kernel["type"].upper()).block_values
     return -(-2 * kernel["plan"]["tile_k"] // block) * block if kernel["plan"] else 128
 
 
 def _products(kernel: Mapping[str, Any], family: str) -> Iterator[Named]:
     make = maker_of(kernel, family)
-    block = GGML_QUANT_SIZES[GGMLQuantizationType[make.type_name]][0]
+    block = gguf_type(make.type_name).block_values
     plan = kernel["plan"] or {"tile_m": 4, "tile_n": 4, "tile_k": 64}
     m, n, whole = plan["tile_m"], plan["tile_n"], full_tile_k(kernel)
     tail = plan["tile_k"] + block if block < plan["tile_k"] else 3 * block

@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from gguf.constants import GGML_QUANT_SIZES, GGMLQuantizationType
+from wavesmith.gguf_types import gguf_type
 
 from .emulator import Outcome
 
@@ -45,10 +45,10 @@ def per_million(kernel: Mapping[str, Any], run: Callable[[int], Outcome], length
     slope = {name: (long[name] - short[name]) / (lengths[1] - lengths[0]) for name in long}
     at_k = {name: short[name] + slope[name] * (K - lengths[0]) for name in long}
     millions = plan["tile_m"] * plan["tile_n"] * K / 1e6
-    block, size = GGML_QUANT_SIZES[GGMLQuantizationType[kernel["type"].upper()]]
+    kind = gguf_type(kernel["type"].upper())
     made = {name: value / millions for name, value in at_k.items() if name != "matrix_work"}
     made["matrix_ratio"] = at_k["matrix_work"] / (millions * 1e6)
     made["conflicts_in_loop"] = slope["lds_conflicts"] * K / millions
     made["barriers_per_step"] = slope["barrier"] * plan["tile_k"] / plan["waves"]
-    made["weights_loaded"] = (slope["global_bytes"] - plan["tile_n"] * ACTIVATION_BYTES) / (plan["tile_m"] * size / block)
+    made["weights_loaded"] = (slope["global_bytes"] - plan["tile_n"] * ACTIVATION_BYTES) / (plan["tile_m"] * kind.block_bytes / kind.block_values)
     return {name: round(value, 3) for name, value in made.items()}

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
-from gguf.constants import GGML_QUANT_SIZES, GGMLQuantizationType
 from wavesmith import host_library, reference
+from wavesmith.gguf_types import gguf_type
 from wavesmith.host_library import Operand
 
 UNTOUCHED = np.float32(123.25)  # what output buffers hold before the launch
@@ -172,10 +172,10 @@ class Product:
         return error
 
     def _host(self) -> np.ndarray:
-        kind = GGMLQuantizationType[self.type_name]
+        kind = gguf_type(self.type_name)
         out = np.zeros((*self.output.shape[:3], self.output.shape[3] - GAP), np.float32)
         operands = [
-            Operand(int(kind), self.w.reshape(-1), (self.x.shape[3], *self.w.shape[2::-1]), (GGML_QUANT_SIZES[kind][1], *self.w.strides[2::-1])),
+            Operand(kind.number, self.w.reshape(-1), (self.x.shape[3], *self.w.shape[2::-1]), (kind.block_bytes, *self.w.strides[2::-1])),
             *(Operand(0, a.view(np.uint8).reshape(-1), a.shape[::-1], a.strides[::-1]) for a in (self.x, out)),
         ]
         if self.ids is not None:

@@ -10,7 +10,6 @@
 #include "../plan/device_mul_mat.h"
 #include "environment.h"
 #include "ggml-backend.h"
-#include "ggml-impl.h"
 #include "ledger.h"
 #include "log.h"
 #include "op_match.h"

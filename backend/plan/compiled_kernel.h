@@ -1,11 +1,14 @@
 // A kernel as the platform of this build runs it: CompiledKernel<Arguments>, made by compiled_kernel<Kernel>(). WAVESMITH_HIP
-// and WAVESMITH_CUDA are set by the build of a module for those platforms; else it is the host's.
+// and WAVESMITH_CUDA are set by the build of a module for those platforms, WAVESMITH_DEVICE_ON_HOST by tests of what drives a
+// GPU; else it is the host's.
 #pragma once
 
 #if defined(WAVESMITH_HIP)
 #    include "../platform/hip/launch.h"
 #elif defined(WAVESMITH_CUDA)
 #    include "../platform/cuda/launch.h"
+#elif defined(WAVESMITH_DEVICE_ON_HOST)
+#    include "../platform/host/device_launch.h"
 #else
 #    include "host_kernel.h"
 #endif
@@ -23,7 +26,7 @@ constexpr bool family_is_compiled(Family family) {
     return (WAVESMITH_FAMILIES >> int(family)) & 1;
 }
 
-#if defined(WAVESMITH_HIP) || defined(WAVESMITH_CUDA)
+#if defined(WAVESMITH_HIP) || defined(WAVESMITH_CUDA) || defined(WAVESMITH_DEVICE_ON_HOST)
 
 template <class Arguments> using CompiledKernel = device::DeviceKernel<Arguments>;
 

@@ -66,7 +66,7 @@ function(wavesmith_add_device_module platform)
     if (platform STREQUAL "cuda")
         wavesmith_families("cuda" families)
         target_compile_options(ggml-custom-kernels-wavesmith PRIVATE
-            $<$<COMPILE_LANGUAGE:CUDA>:-O3;--fmad=false;--expt-relaxed-constexpr>)
+            $<$<COMPILE_LANGUAGE:CUDA>:-O3;--fmad=false;--expt-relaxed-constexpr;--diag-suppress=128,1675,20091>)
     else()
         wavesmith_families("${CMAKE_HIP_ARCHITECTURES}" families)
         target_compile_options(ggml-custom-kernels-wavesmith PRIVATE $<$<COMPILE_LANGUAGE:HIP>:-O3;-ffp-contract=off;-fno-math-errno>)

@@ -9,7 +9,7 @@ namespace wavesmith::arch {
 WAVESMITH_DEVICE uint32_t byte_permute(uint32_t high, uint32_t low, uint32_t selector) {
 #if WAVESMITH_DEVICE_COMPILE && defined(__HIP__)
     return __builtin_amdgcn_perm(high, low, selector);
-#elif WAVESMITH_DEVICE_COMPILE && defined(__CUDACC__)
+#elif WAVESMITH_DEVICE_COMPILE && !defined(__HIP__)
     // The instruction wants its indices in the nibbles of 16 bits.
     const uint32_t pairs = selector | selector >> 4;
     return __byte_perm(low, high, __byte_perm(pairs, 0, 0x4420));

@@ -8,7 +8,7 @@
 #include "pair_products.h"
 
 // Loops over vectors must be unrolled whole, or the sums would live in memory.
-#if defined(__clang__) || defined(__CUDACC__)
+#if defined(__clang__)
 #    define WAVESMITH_UNROLL_WHOLE _Pragma("unroll")
 #else
 #    define WAVESMITH_UNROLL_WHOLE _Pragma("GCC unroll 16")

@@ -63,7 +63,7 @@ template <int depth, class Simt> WAVESMITH_DEVICE static void issue(const Simt &
         LaneOperands operands = { a, b, c };
         simt.template wave_operation<Model<depth>>(operands);
     } else {
-#if WAVESMITH_DEVICE_COMPILE && defined(__CUDACC__)
+#if WAVESMITH_DEVICE_COMPILE && !defined(__HIP__)
         if constexpr (depth == 32) {
             asm("mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
                 : "+r"(c[0]), "+r"(c[1]), "+r"(c[2]), "+r"(c[3])
@@ -86,7 +86,7 @@ template <class Simt> WAVESMITH_DEVICE static void load_rows(const Simt & simt, 
             word[w] = simt.template lds_load<uint32_t>(lds_offset + (lane / 4 + 8 * (w % 2)) * row_stride + 4 * (lane % 4) + 16 * (w / 2));
         }
     } else {
-#if WAVESMITH_DEVICE_COMPILE && defined(__CUDACC__)
+#if WAVESMITH_DEVICE_COMPILE && !defined(__HIP__)
         // Lane l gives the address of row l % 8 of matrix l / 8.
         const uint32_t address = simt.lds_address(lds_offset + lane % 16 * row_stride + lane / 16 * 16);
         asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"

@@ -1,6 +1,7 @@
 // IEEE binary16 and bfloat16 as bits, the same result on every platform.
 #pragma once
 
+#include "../../arch/half_convert.h"
 #include "../../platform/simt.h"
 
 namespace wavesmith {
@@ -36,18 +37,14 @@ WAVESMITH_DEVICE uint16_t float_to_half(float value) {
     return bits;
 }
 
-#elif defined(WAVESMITH_DEVICE_COMPILE) && defined(__CUDACC__)
+#elif defined(WAVESMITH_DEVICE_COMPILE) && !defined(__HIP__)
 
 WAVESMITH_DEVICE float half_to_float(uint16_t half) {
-    float value;
-    asm("cvt.f32.f16 %0, %1;" : "=f"(value) : "h"(half));
-    return value;
+    return arch::float_of_half(half);
 }
 
 WAVESMITH_DEVICE uint16_t float_to_half(float value) {
-    uint16_t half;
-    asm("cvt.rn.f16.f32 %0, %1;" : "=h"(half) : "f"(value));
-    return half;
+    return arch::half_of_float(value);
 }
 
 #else

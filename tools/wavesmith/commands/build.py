@@ -21,10 +21,13 @@ def command(target: str, llama: str | None, via: str, jobs: int | None, out: Pat
 
     A build that is there already is used as it is; one that was interrupted goes on where it stopped.
     """
-    from .. import build, build_plan
+    from .. import build, build_plan, cache, settings
     from ..progress import Steps
 
+    settings.check()
     plan = build_plan.resolve(target, llama, out)
+    if not plan_only:
+        cache.folder("builds")  # a place that cannot be used is known before anything is printed
     width = max(len(label) for label, _ in plan.lines())
     for label, value in plan.lines():
         click.echo(f"{label:{width}}  {value}", err=not plan_only)

@@ -46,6 +46,12 @@ class LazyGroup(click.Group):
             return None
         return importlib.import_module(f"{__package__}.commands.{name}").command
 
+    def make_context(self, *arguments: object, **options: object) -> click.Context:
+        try:  # prints the help
+            return super().make_context(*arguments, **options)
+        except BrokenPipeError:
+            raise _ReaderGone from None
+
     def invoke(self, ctx: click.Context) -> object:
         try:
             return super().invoke(ctx)

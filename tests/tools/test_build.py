@@ -33,6 +33,7 @@ def fake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
     monkeypatch.setattr(source, "resolve", lambda llama: source.Identity("1.0", "1.0", "abcdef123456"))
     monkeypatch.setattr(build, "_fetch", fetch)
     monkeypatch.setattr(patching, "apply", lambda folder: (folder / "patched").touch())
+    monkeypatch.setattr(patching, "refuse_other_patches", lambda folder: None)
     return state
 
 
@@ -80,7 +81,7 @@ def test_manifest_tells_the_whole_plan(fake) -> None:
     made = build.ensure(steps=quiet())
     manifest = json.loads((made.prefix / build.MANIFEST).read_text())
     assert manifest["version"] == build.MANIFEST_VERSION
-    assert manifest["plan"] == build_plan.resolve().as_json() | {"programs": list(build_plan.PROGRAMS)}
+    assert manifest["plan"] == build_plan.resolve().as_json()
     assert manifest["programs"]["llama-bench"] == "build/bin/llama-bench"
     assert "CXX" in manifest["compilers"]
 
@@ -279,3 +280,32 @@ def test_file_api_names_targets_cache_and_compilers(fake) -> None:
 def test_file_api_without_a_reply(tmp_path: Path) -> None:
     with pytest.raises(BuildFailed, match="no file API reply"):
         cmake_file_api.read(tmp_path)
+
+
+def test_another_kernel_patch_is_named_before_anything_is_copied(fake, monkeypatch: pytest.MonkeyPatch) -> None:
+    import mini_tree
+
+    mini_tree.write(fake.tree)
+    (fake.tree / "ggml/src/ggml-cuda/smithy-config.h").write_text("#pragma once\n")
+    monkeypatch.undo()
+    monkeypatch.setenv("WAVESMITH_CACHE", str(fake.cache))
+    with pytest.raises(PatchRefused, match="the tree already has kernel-anvil .*smithy-config.h.*nothing was changed"):
+        build.ensure(llama=str(fake.tree), steps=quiet())
+    assert [path.name for path in build_plan.resolve(llama=str(fake.tree)).prefix.iterdir()] == ["plan.json"]
+
+
+def test_option_that_cmake_ignored_is_an_error(fake) -> None:
+    """Else a llama.cpp without the option would give a build for the CPU, and say nothing."""
+    text = (fake.tree / "CMakeLists.txt").read_text()
+    (fake.tree / "CMakeLists.txt").write_text(text.replace('NOT GGML_CUSTOM_KERNELS STREQUAL "wavesmith" OR ', ""))
+    with pytest.raises(BuildFailed, match="did not use GGML_CUSTOM_KERNELS: the build would silently be without a GPU or our kernels .*configure.log"):
+        build.ensure(steps=quiet())
+    assert build.find() is None
+
+
+def test_uncommitted_changes_of_a_users_tree_are_said(tmp_path: Path) -> None:
+    import mini_tree
+
+    tree = mini_tree.write(tmp_path / "tree")
+    build.process.run(["git", "-C", str(tree), "init", "-q"], tmp_path / "log")
+    assert build_plan.resolve(llama=str(tree)).notes == (f"{tree} has {len(list(tree.iterdir())) - 1} uncommitted change(s), which are part of this build",)

@@ -59,6 +59,13 @@ def can_apply(states: Iterable[HunkState]) -> bool:
     return len({state.state for state in states} - {APPLIES}) == 0 or len({state.state for state in states} - {APPLIED}) == 0
 
 
+def refuse_other_patches(tree: Path | str) -> None:
+    """PatchRefused, naming the other one, where a tree has another kernel patch. Nothing is written."""
+    for state in check(tree):
+        if state.state == FOREIGN:
+            raise PatchRefused(f"{tree}: {state.detail}; two kernel patches in one tree would both want the same operations; nothing was changed")
+
+
 def apply(tree: Path | str) -> bool:
     """Applies the patch; returns False where it is applied already. PatchRefused, with nothing changed, where it cannot be."""
     plan = _plan(Path(tree), hunks.load())

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import functools
 import json
 import os
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
-from . import build_checks, build_lock, build_plan, build_verify, cmake_file_api, process, resources
+from . import build_checks, build_lock, build_plan, build_verify, cmake_file_api, known_failures, process, resources
 from .build_plan import MANIFEST, Plan
 from .build_verify import DEVICE
 from .built import MANIFEST_VERSION, Build, open_folder
@@ -164,13 +165,14 @@ def _staging(destination: Path) -> Iterator[Path]:
 def _compile(plan: Plan, jobs: int, steps: Steps) -> cmake_file_api.Reply:
     tree = plan.prefix / "build"
     environment = _compile_environment(plan)
+    explain = functools.partial(known_failures.explain, jobs=jobs, root=plan.rocm.root if plan.rocm else "")
     cmake_file_api.request(tree)
     with steps.step("configure") as step:
-        process.run(_configure_command(plan), step.log, environment=environment, what="cmake")
-        build_verify.check_options_used(step.log)
+        process.run(_configure_command(plan), step.log, environment=environment, what="cmake", explain=explain)
+        build_verify.check_configured(plan, cmake_file_api.read(tree), step.log)
     with steps.step("compile") as step:
         command = [build_checks.program("ninja"), "-C", tree, f"-j{jobs}", *plan.programs]
-        process.run(command, step.log, environment=environment, on_progress=step.update, what="the build")
+        process.run(command, step.log, environment=environment, on_progress=step.update, what="the build", explain=explain)
     return cmake_file_api.read(tree)
 
 

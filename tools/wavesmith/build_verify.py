@@ -28,14 +28,26 @@ def check_options_used(log: Path) -> None:
         raise BuildFailed(f"this llama.cpp's CMake files did not use {names}: the build would silently be without a GPU or our kernels (log: {log})")
 
 
+def check_configured(plan: Plan, reply: cmake_file_api.Reply, log: Path) -> None:
+    """BuildFailed where CMake was content with a tree that is not what was asked for; before minutes of compiling."""
+    check_options_used(log)
+    if not plan.rocm:
+        return
+    wanted = ("ggml-hip", f"ggml-custom-kernels-{build_plan.MODULE}")
+    missing = [name for name in wanted if name not in reply.targets]
+    if missing:
+        raise BuildFailed(f"CMake made no target {', '.join(missing)}: the build would silently be without a GPU or our kernels (log: {log})")
+    compiler = reply.compilers.get("HIP", "none")
+    if "Clang" not in compiler:
+        raise BuildFailed(f"CMake does not recognise {plan.rocm.compiler.path} as a HIP compiler ({compiler}) and would drop its flags (log: {log})")
+
+
 def manifest(plan: Plan, reply: cmake_file_api.Reply, step: Step) -> dict:
     """Run what was built from an unrelated folder and with an empty environment; return the content of the manifest."""
     programs = {name: reply.artifact(name) for name in plan.programs}
     for name, path in programs.items():
         if not path.is_file():
             raise BuildFailed(f"{name} was not built: {path} is missing")
-    if plan.rocm:
-        _check_gpu_targets(reply)
     module = reply.artifact(f"ggml-{build_plan.MODULE}") if plan.has_host else reply.artifact("ggml-hip")
     _check_devices(plan, programs["llama-bench"], step)
     return {
@@ -48,14 +60,6 @@ def manifest(plan: Plan, reply: cmake_file_api.Reply, step: Step) -> dict:
         "rocm_libraries": plan.rocm.library_folders() if plan.rocm else [],
         "compilers": reply.compilers,
     }
-
-
-def _check_gpu_targets(reply: cmake_file_api.Reply) -> None:
-    """The HIP backend and our kernels in it are targets of the tree; CMake can leave either out without an error."""
-    wanted = ("ggml-hip", f"ggml-custom-kernels-{build_plan.MODULE}")
-    missing = [name for name in wanted if name not in reply.targets]
-    if missing:
-        raise BuildFailed(f"the CMake tree has no target {', '.join(missing)}: the build would silently be without a GPU or our kernels")
 
 
 def _check_devices(plan: Plan, bench: Path, step: Step) -> None:

@@ -1,6 +1,7 @@
 """A stand-in for a llama.cpp tree: the same targets and folders in a CMake project that builds in a second.
 
-Its programs behave as far as a build's own checks look: `--list-devices` names the device unless WAVESMITH=0.
+Its programs behave as far as a build's own checks look: `--list-devices` names the device unless WAVESMITH=0. Besides, `exit N` ends
+with that status, `wait` waits for a signal, `show NAME` prints a variable and `echo WORD…` the words.
 """
 
 from __future__ import annotations
@@ -26,16 +27,27 @@ foreach (name llama-bench test-backend-ops llama-quantize llama-perplexity llama
     add_executable(${name} main.cpp)
     target_link_libraries(${name} PRIVATE ggml-wavesmith)
 endforeach()
+if (LLAMA_BUILD_SERVER)
+    add_executable(llama-server main.cpp)
+    target_link_libraries(llama-server PRIVATE ggml-wavesmith)
+endif()
 """
 
 _SOURCES = {
     "base.cpp": "int base() { return 1; }\n",
     "module.cpp": "int base();\nint module() { return base(); }\n",
     "main.cpp": (
-        "#include <cstdio>\n#include <cstdlib>\n#include <cstring>\nint module();\n"
-        'int main() { const char * on = std::getenv("WAVESMITH"); bool off = on && !std::strcmp(on, "0");\n'
+        "#include <cstdio>\n#include <cstdlib>\n#include <cstring>\n#include <unistd.h>\nint module();\n"
+        "int main(int count, char ** words) {\n"
+        '    const char * what = count > 1 ? words[1] : "";\n'
+        '    if (!std::strcmp(what, "exit")) { return std::atoi(words[2]); }\n'
+        '    if (!std::strcmp(what, "wait")) { std::puts("waiting"); std::fflush(stdout); pause(); return 1; }\n'
+        '    if (!std::strcmp(what, "show")) { const char * value = std::getenv(words[2]); std::puts(value ? value : "(not set)"); return 0; }\n'
+        '    if (!std::strcmp(what, "echo") || !std::strcmp(what, "-m")) { for (int i = 1; i < count; ++i) { std::puts(words[i]); } return 0; }\n'
+        '    const char * on = std::getenv("WAVESMITH"); bool off = on && !std::strcmp(on, "0");\n'
         '    std::printf("Available devices:\\n  %s\\n", off ? "(none)" : "WAVESMITH: kernels"); return module() - 1; }\n'
     ),
+    "LICENSE": "MIT\n",
     "ggml/keep.txt": "a folder for the git question\n",
     "models/large.bin": "not needed by a build\n",
     ".git": "gitdir: ../nowhere\n",

@@ -9,7 +9,7 @@ import fake_rocm
 import pytest
 from click.testing import CliRunner
 from doctor import machines
-from wavesmith import build, build_plan, hip_trial, rocm, source, targets
+from wavesmith import build, build_environment, build_plan, hip_trial, rocm, source, targets
 from wavesmith.build_checks import Compiler
 from wavesmith.commands.build import command
 from wavesmith.doctor.probe import Probe, SystemProbe, ToolRun
@@ -262,7 +262,7 @@ def test_host_flags_do_not_reach_the_build(root: Path, monkeypatch: pytest.Monke
     for name in ("CXXFLAGS", *rocm.NOT_INHERITED):
         monkeypatch.setenv(name, "-march=native")
     monkeypatch.setenv("ROCM_PATH", "/elsewhere")
-    environment = build._compile_environment(plan)
+    environment = build_environment.variables(plan.prefix, plan.rocm.environment())
     assert environment["ROCM_PATH"] == environment["HIP_PATH"] == str(root)
     assert "-march=native" not in environment.values()
     assert os.environ["HIPFLAGS"] == "-march=native"

@@ -16,7 +16,7 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
-from . import build_checks, build_lock, build_plan, build_verify, cmake_file_api, known_failures, process, resources
+from . import build_checks, build_environment, build_lock, build_plan, build_verify, cmake_file_api, known_failures, process, resources
 from .build_plan import MANIFEST, Plan
 from .build_verify import DEVICE
 from .built import MANIFEST_VERSION, Build, open_folder
@@ -27,7 +27,6 @@ __all__ = ["DEVICE", "MANIFEST", "MANIFEST_VERSION", "Build", "ensure", "find", 
 
 _PLAN = "plan.json"
 _LEFT_OUT = (".git", "build", ".github", ".devops", "docs", "media", "models", "gguf-py", "benches")  # of the llama.cpp tree: nothing that CMake reads
-_NOT_INHERITED = ("CFLAGS", "CXXFLAGS", "CPPFLAGS", "LDFLAGS", "CMAKE_PREFIX_PATH", "CMAKE_GENERATOR", "CMAKE_ARGS", "DESTDIR", "MAKEFLAGS")
 
 
 def find(target: str = "host", llama: str | None = None, out: Path | None = None) -> Build | None:
@@ -164,7 +163,7 @@ def _staging(destination: Path) -> Iterator[Path]:
 
 def _compile(plan: Plan, jobs: int, steps: Steps) -> cmake_file_api.Reply:
     tree = plan.prefix / "build"
-    environment = _compile_environment(plan)
+    environment = build_environment.variables(plan.prefix, plan.rocm.environment() if plan.rocm else {})
     explain = functools.partial(known_failures.explain, jobs=jobs, root=plan.rocm.root if plan.rocm else "")
     cmake_file_api.request(tree)
     with steps.step("configure") as step:
@@ -189,22 +188,6 @@ def _configure_command(plan: Plan) -> list[str | Path]:
     }
     definitions = [f"-D{name}={value}" for name, value in options.items()]
     return [build_checks.program("cmake"), "-S", plan.prefix / "src", "-B", plan.prefix / "build", "-G", "Ninja", *definitions]
-
-
-def _compile_environment(plan: Plan) -> dict[str, str]:
-    """The user's environment without what would change the result, kept from reading a repository around the build folder."""
-    from . import rocm
-
-    left_out = {*_NOT_INHERITED, *rocm.NOT_INHERITED}
-    environment = {name: value for name, value in os.environ.items() if name not in left_out}
-    environment.update(plan.rocm.environment() if plan.rocm else {})
-    environment.update(
-        GIT_CEILING_DIRECTORIES=str(plan.prefix),
-        NINJA_STATUS=process.NINJA_STATUS,
-        CCACHE_BASEDIR=str(plan.prefix),  # builds in different folders share compiled files
-        CCACHE_NOHASHDIR="1",
-    )
-    return environment
 
 
 def write_json(path: Path, content: dict) -> None:

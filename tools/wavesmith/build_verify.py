@@ -58,6 +58,7 @@ def manifest(plan: Plan, reply: cmake_file_api.Reply, step: Step) -> dict:
         "bin_dir": str(programs["llama-bench"].parent.relative_to(plan.prefix)),
         "lib_dir": str(reply.artifact("ggml-base").parent.relative_to(plan.prefix)),
         "rocm_libraries": plan.rocm.library_folders() if plan.rocm else [],
+        "environment": plan.rocm.environment() if plan.rocm else {},
         "compilers": reply.compilers,
     }
 

@@ -25,6 +25,12 @@ class Quant:
     block_values: int
     block_bytes: int
     parts: int
+    step_values: int
+
+    @property
+    def activations(self) -> str:
+        """Layout of quantised activations that mmq reads for it (backend/kernels/q8_1_blocks.h)."""
+        return "d2s8" if self.step_values == 64 else "d4s8"
 
 
 @dataclass(frozen=True)
@@ -94,8 +100,8 @@ def quant(stem: str) -> Quant:
     name = re.search(r'static constexpr const char \* name\s*=\s*"([^"]+)";', text)
     if not struct or not name:
         raise BadInput(f"backend/{path}: no struct with a name")
-    text += _inherited(struct.group(2))
-    numbers = {key: _integer(text, key, path) for key in ("ggml_type", "block_values", "block_bytes", "parts")}
+    text += _inherited(struct.group(2)) + _read("quants/support/quant.h")  # the last has the defaults
+    numbers = {key: _integer(text, key, path) for key in ("ggml_type", "block_values", "block_bytes", "parts", "step_values")}
     return Quant(stem=stem, struct=struct.group(1), name=name.group(1), **numbers)
 
 

@@ -90,7 +90,7 @@ def _prepare(plan: Plan, via: str, steps: Steps) -> None:
     from . import patching
 
     _discard_other_plan(plan)
-    plan.prefix.mkdir(parents=True, exist_ok=True)
+    _make_folder(plan.prefix)
     write_json(plan.prefix / _PLAN, plan.as_json())
     if not (plan.prefix / "src").is_dir():
         with steps.step("fetch llama.cpp", unit="bytes") as step:
@@ -100,6 +100,15 @@ def _prepare(plan: Plan, via: str, steps: Steps) -> None:
             _copy_patched(tree, plan.prefix / "src")
     if not (plan.prefix / "module").is_dir():
         _copy_module(plan.prefix / "module")
+
+
+def _make_folder(prefix: Path) -> None:
+    try:
+        prefix.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            raise CannotBuild(f"no space left on the disk for {prefix}") from None
+        raise BadInput(f"cannot make the folder {prefix}: {error.strerror}; choose another with --out or WAVESMITH_CACHE") from None
 
 
 def _fetch(plan: Plan, via: str, step: Step) -> Path:

@@ -32,7 +32,7 @@ _MEANINGS = (
     (r"'(cmath|cstdlib|new|utility|type_traits|cstddef)' file not found", "it does not find the C++ library (libstdc++) of a gcc"),
     (r"unable to find library -lamdhip64|cannot find -lamdhip64", "it does not find libamdhip64 when it links"),
     (r"unable to find library -lstdc\+\+|cannot find -lstdc\+\+", "it does not find libstdc++ when it links"),
-    (r"lld.*(not found|No such file)|unable to execute command", "it cannot run its linker"),
+    (r"lld.*(not found|No such file)|unable to execute command", "it cannot run a tool that belongs to it (lld, clang-offload-bundler)"),
 )
 
 

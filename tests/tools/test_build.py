@@ -7,10 +7,12 @@ import json
 import os
 import shutil
 import threading
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
 import fake_llama
+import fake_rocm
 import pytest
 from click.testing import CliRunner
 from wavesmith import build, build_plan, cmake_file_api, patching, source
@@ -309,3 +311,37 @@ def test_uncommitted_changes_of_a_users_tree_are_said(tmp_path: Path) -> None:
     tree = mini_tree.write(tmp_path / "tree")
     build.process.run(["git", "-C", str(tree), "init", "-q"], tmp_path / "log")
     assert build_plan.resolve(llama=str(tree)).notes == (f"{tree} has {len(list(tree.iterdir())) - 1} uncommitted change(s), which are part of this build",)
+
+
+@pytest.mark.parametrize("words", ["gfx1100,gfx1030", "gfx1100,host"])
+def test_gpu_build_from_plan_to_manifest(fake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: str) -> None:
+    """Everything around the compiler: a ROCm root of stand-ins, and CMake's word that it knows the HIP compiler."""
+    root = fake_rocm.write(tmp_path / "my rocm")
+    compiler = fake_rocm.compiler(root / "llvm/bin/clang++")
+    monkeypatch.setenv("ROCM_PATH", str(root))
+    monkeypatch.setenv("HIPFLAGS", "-march=native")
+    real = cmake_file_api.read
+    monkeypatch.setattr(cmake_file_api, "read", lambda tree: replace(real(tree), compilers={**real(tree).compilers, "HIP": "Clang 22.0.0"}))
+    made = build.ensure(words, steps=quiet())
+    assert made.target == words and made.has_host == words.endswith("host")
+    assert (made.prefix / "build/hip.txt").read_text() == f"{root}\n{words.removesuffix(',host').replace(',', ';')}\n{compiler}\n\n"
+    manifest = json.loads((made.prefix / build.MANIFEST).read_text())
+    assert manifest["plan"]["rocm"]["root"] == manifest["environment"]["ROCM_PATH"] == str(root)
+    assert manifest["module"].endswith("libggml-wavesmith.so" if made.has_host else "libggml-hip.so")
+    assert made.rocm_libraries == (f"{root}/lib",)
+    trials = len(fake_rocm.calls(compiler))
+    assert build.ensure(words, steps=quiet()) == made
+    assert len(fake_rocm.calls(compiler)) == trials
+
+
+def test_gpu_build_that_cmake_makes_for_the_cpu_is_refused(fake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    root = fake_rocm.write(tmp_path / "rocm")
+    fake_rocm.compiler(root / "llvm/bin/clang++")
+    monkeypatch.setenv("ROCM_PATH", str(root))
+    text = (fake.tree / "CMakeLists.txt").read_text()
+    (fake.tree / "CMakeLists.txt").write_text(
+        text.replace("if (GGML_HIP AND GPU_TARGETS)", "if (FALSE)").replace("if (NOT GGML_HIP OR GGML_CUSTOM_KERNELS_HOST)", "if (TRUE)")
+    )
+    with pytest.raises(BuildFailed, match="did not use .*GGML_HIP.*would silently be without a GPU"):
+        build.ensure("gfx1100", steps=quiet())
+    assert build.find("gfx1100") is None

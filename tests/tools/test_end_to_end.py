@@ -21,7 +21,7 @@ def wavesmith(*arguments: str | Path, **options) -> subprocess.CompletedProcess[
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("end to end") / "mein Rechner, größer"
+    folder = tmp_path_factory.mktemp("end to end") / "mein größerer Rechner"
     folder.mkdir()
     return folder
 

@@ -49,7 +49,8 @@ enum class Result {
 bool is_mul_mat_id(const MulMat & problem);
 
 // Says whether `run` would take the product, looking at types, sizes and strides only (data pointers may be null).
-// On Result::unsupported, `reason` is one short clause such as "weights of type q8_1".
+// On Result::unsupported, `reason` is one short clause such as "weights of type q8_1"; on Result::invalid_argument it says which
+// setting is malformed.
 Result supports(const MulMat & problem, Family family, std::string & reason);
 
 // Computes output = weights x activations, blocking. Thread-safe: concurrent calls share one thread pool.

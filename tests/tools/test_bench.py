@@ -26,7 +26,7 @@ printf '[{"n_prompt": 32, "n_gen": 0, "avg_ts": %s}, {"n_prompt": 0, "n_gen": 8,
 
 FAKE_PERPLEXITY = """#!/bin/sh
 echo 'perplexity: calculating'
-[ "$WAVESMITH" = 0 ] && echo 'Final estimate: PPL = 10.0000 +/- 0.5' || echo 'Final estimate: PPL = 10.0200 +/- 0.5'
+[ "$WAVESMITH" = 0 ] && echo '0.06.977.610 I Final estimate: PPL = 10.0000 +/- 0.5' || echo 'Final estimate: PPL = 10.0200 +/- 0.5'
 """
 
 

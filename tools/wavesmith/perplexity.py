@@ -12,7 +12,7 @@ from .build import Build
 from .errors import BadInput, CannotRun
 from .progress import Steps
 
-_ESTIMATE = re.compile(r"^Final estimate: PPL = (\S+)", re.MULTILINE)
+_ESTIMATE = re.compile(r"\bFinal estimate: PPL = (\S+)")  # a log prefix may stand before it
 
 
 @dataclass(frozen=True)

@@ -88,16 +88,24 @@ def _integer(text: str, name: str, path: str) -> int:
     return int(found.group(1))
 
 
+def _inherited(base: str | None) -> str:
+    """The header of a type's base (BlocksOf32: quants/support/blocks_of_32.h), followed by those of the base's bases."""
+    if base is None or base == "Defaults":
+        return ""
+    text = _read(f"quants/support/{re.sub(r'(?<=[a-z])(?=[A-Z0-9])', '_', base).lower()}.h")
+    further = re.search(rf"\bstruct {base} (?:: (\w+)(?:<\w+>)? )?\{{", text)
+    return text + _inherited(further.group(1) if further else None)
+
+
 def quant(stem: str) -> Quant:
     """The type that quants/<stem>.h defines."""
     path = f"quants/{stem}.h"
     text = _read(path)
-    struct = re.search(r"^struct (\w+) (?:: \w+<\w+> )?\{", text, re.MULTILINE)
+    struct = re.search(r"^struct (\w+) (?:: (\w+)(?:<\w+>)? )?\{", text, re.MULTILINE)
     name = re.search(r'static constexpr const char \* name\s*=\s*"([^"]+)";', text)
     if not struct or not name:
         raise BadInput(f"backend/{path}: no struct with a name")
-    # What a type does not define itself comes from a header that it shares with others.
-    text += "".join(_read(f"quants/{header}") for header in re.findall(r'^#include "(support/\w+\.h)"', text, re.MULTILINE))
+    text += _inherited(struct.group(2))
     numbers = {key: _integer(text, key, path) for key in ("ggml_type", "block_values", "block_bytes", "parts", "minimums", "scale_steps")}
     if re.search(r"\bconstexpr int\s+step_values\s*=", text):
         numbers["step_values"] = _integer(text, "step_values", path)

@@ -20,6 +20,7 @@ class Step:
     rows: int
     columns: int
     operand_words: int
+    held: bool
     copies: int
     sums: int
 

@@ -79,11 +79,30 @@ def registers(plan: Plan, quant: Quant, family: Family) -> tuple[int, int]:
     rows, columns = fragments(plan, family)
     accumulators = rows * columns * step.registers
     sums = step.sums * quant.parts * step.registers
-    scales = step.sums * (quant.parts + quant.minimums) * step.rows
-    factors = columns * (1 + quant.minimums) * step.columns * step.copies
-    operands = (1 + columns) * step.operand_words if step.columns == 1 else 2 * step.operand_words
     threads = plan.waves * family.wave_size
-    return accumulators, accumulators + sums + scales + factors + operands + step.registers + _staging(plan, quant, threads) + OTHER_REGISTERS
+    working = sums + step.registers + _held(rows, columns, quant, family) + _staging(plan, quant, threads) + OTHER_REGISTERS
+    return accumulators, accumulators + working
+
+
+def _held(rows: int, columns: int, quant: Quant, family: Family) -> int:
+    """Registers of a lane for operands, scales and factors: MmqAccumulators keeps those of one side of a wave's products.
+
+    It is the columns' side where a step has at most one minimum, else the rows' without the minimums, which have a pass of their own.
+    """
+    step = family.step
+    operand = step.operand_words * quant.step_values // 32
+    factor = step.columns * step.copies
+    if not step.held:
+        rows_operands = columns_operands = operand
+    elif quant.minimums < 2:
+        rows_operands, columns_operands = operand, columns * operand
+    else:
+        rows_operands, columns_operands = rows * operand, operand
+    if quant.minimums < 2:
+        scales = (quant.parts + quant.minimums) * step.rows + columns * (1 + quant.minimums) * factor
+    else:
+        scales = max(rows * quant.parts * step.rows + step.sums * factor, quant.minimums * (step.rows + factor))
+    return rows_operands + columns_operands + scales
 
 
 def _staging(plan: Plan, quant: Quant, threads: int) -> int:
@@ -148,14 +167,16 @@ def _preference(plan: Plan, family: Family, quants: list[Quant]) -> tuple:
 
 
 def _lds_words(plan: Plan, quant: Quant, family: Family) -> float:
-    """Words that a lane reads from LDS per matrix step."""
+    """Words that a lane reads from LDS per matrix product of 32 values of K."""
     step = family.step
     rows, columns = fragments(plan, family)
-    row_words = step.rows * (quant.parts + quant.minimums)
-    column_words = step.columns * (1 + quant.minimums) * step.copies
-    held = step.columns == 1  # operands stay in registers from product to product
-    operands = (rows + columns if held else 2 * rows * columns) * step.operand_words
-    return (operands + rows * row_words + columns * column_words) / (rows * columns)
+    operands = (rows + columns if step.held else 2 * rows * columns) * step.operand_words
+    factor = step.columns * step.copies
+    once = quant.minimums if quant.minimums < 2 else 0  # minimums that are read with the scales
+    scales = rows * (quant.parts + once) * step.rows + columns * (1 + once) * factor
+    if quant.minimums > once:
+        scales += rows * quant.minimums * (step.rows + columns * factor)
+    return (operands + scales * 32 / quant.step_values) / (rows * columns)
 
 
 def choose(family: Family, parts: int, quants: list[Quant]) -> list[Plan]:

@@ -5,13 +5,13 @@
 // are unpacked to signed bytes and stored into the other LDS stage (or, with one stage, into the same after a barrier).
 //
 // Numbers. A type's integers are multiplied with the quantised activations into exact int32 sums, one or two per step of 32
-// values (quants/support/quant.h). With s the sums, d the activations' scale and t the sums of the quantised activations, an
+// or 64 values (quants/support/quant.h). With s the sums, d the activations' scale and t the sums of the quantised activations, an
 // output element is, for the steps in order of K,
 //     value       = scale[0] * float(s[0]);    two parts: value = fma(scale[1], float(s[1]), value)
 //     accumulator = fma(d, value, accumulator)
 //     accumulator = fma(-minimum[i], d * float(t[i]), accumulator)    for each minimum
 // in f32, starting from 0: the same whatever the tile, the family, the grid, the number of columns or the place in the batch.
-// |s| <= 32 * 127 * 128 < 2^22, so float(s) is exact. Error of a step against exact arithmetic on the quantised values: at
+// |s| <= 64 * 127 * 128 < 2^22, so float(s) is exact. Error of a step against exact arithmetic on the quantised values: at
 // most four roundings, 4 * 2^-24 of the sum of magnitudes.
 #pragma once
 
@@ -63,7 +63,7 @@ template <class Arch_, class Quant, class Tile> struct Mmq {
                 next_columns.load(simt, blocks);
             }
             accumulators.multiply(simt, stage, [&](int row, int column, int step, int part, int32_t sum) {
-                record(simt, arguments, position, row, column, k + 32 * step, part, sum);
+                record(simt, arguments, position, row, column, k + Quant::step_values * step, part, sum);
             });
             if (more) {
                 if (Tile::stages == 1) {
@@ -149,8 +149,8 @@ template <class Arch_, class Quant, class Tile> struct Mmq {
                                         int part, int32_t sum) {
         const int32_t m = position.row0 + row, n = position.column0 + column;
         if (arguments.integer_sums && m < arguments.m && n < position.columns && k < arguments.k) {
-            const int32_t sums_per_step = Quant::parts;
-            const int64_t index = (int64_t(n) * arguments.m + m) * (arguments.k / 32 * sums_per_step) + k / 32 * sums_per_step + part;
+            const int64_t steps = arguments.k / Quant::step_values;
+            const int64_t index = ((int64_t(n) * arguments.m + m) * steps + k / Quant::step_values) * Quant::parts + part;
             simt.template store<int32_t>(arguments.integer_sums + index, sum);
         }
     }

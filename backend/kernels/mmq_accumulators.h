@@ -28,13 +28,14 @@ template <class Quant, class Tile, class Matrix> class MmqAccumulators {
 
     static_assert(fragments_m > 0 && fragments_m * Matrix::m * Tile::waves_m == Tile::tile_m, "the waves' rows must cover the tile exactly");
     static_assert(fragments_n > 0 && fragments_n * Matrix::n * Tile::waves_n == Tile::tile_n, "the waves' columns must cover the tile exactly");
+    static_assert(Quant::parts == 1 || Quant::step_values == 32, "two parts are the halves of a matrix step");
     static_assert(rows % 4 == 0 || rows == 2, "scales are read four or two at a time");
 
-    struct RowScales {
-        arch::F32x2 value[row_scales][rows / 2];
+    template <int count> struct RowScales {
+        arch::F32x2 value[count][rows / 2];
     };
-    struct Factors {
-        arch::F32x2 value[factors][columns];
+    template <int count> struct Factors {
+        arch::F32x2 value[count][columns];
     };
 
     struct Sums {
@@ -88,37 +89,113 @@ template <class Quant, class Tile, class Matrix> class MmqAccumulators {
     }
 
   private:
+    // A step's operand: one matrix step of 32 values, or two.
+    struct Operand {
+        typename Matrix::Operand part[Quant::step_values / 32];
+    };
+
+    template <class Simt> WAVESMITH_DEVICE static Operand load_operand(const Simt & simt, uint32_t rows_of, int row, int step) {
+        Operand operand;
+        WAVESMITH_UNROLL
+        for (int i = 0; i < Quant::step_values / 32; ++i) {
+            operand.part[i] = Matrix::load(simt, rows_of + row * Lds::row_stride + step * Quant::step_values + 32 * i, Lds::row_stride);
+        }
+        return operand;
+    }
+
     template <class Simt, class Record> WAVESMITH_DEVICE void multiply_step(const Simt & simt, uint32_t stage, int step, const Record & record) {
-        typename Matrix::Operand b[fragments_n];
-        Factors                  column_factors[fragments_n];
+        // What one side's fragments need is loaded once and kept for all fragments of the other: the columns' if that takes few
+        // enough registers, else the rows' without their minimums, which then take a pass of their own.
+        if constexpr (Quant::minimums < 2) {
+            keep_columns(simt, stage, step, record);
+        } else {
+            keep_rows(simt, stage, step, record);
+            add_minimums(simt, stage, step);
+        }
+    }
+
+    template <class Simt, class Record> WAVESMITH_DEVICE void keep_columns(const Simt & simt, uint32_t stage, int step, const Record & record) {
+        Operand                     b[fragments_n];
+        Factors<factors>            column_factors[fragments_n];
+        Operand                     a;
+        RowScales<row_scales>       scales;
+        Sums                        sums[1 + lag];
         WAVESMITH_UNROLL
         for (int j = 0; j < fragments_n; ++j) {
-            b[j]              = Matrix::load(simt, stage + Lds::columns + (column0_ + j * Matrix::n) * Lds::row_stride + 32 * step, Lds::row_stride);
-            column_factors[j] = load_factors(simt, stage, step, column0_ + j * Matrix::n);
+            b[j]              = load_operand(simt, stage + Lds::columns, column0_ + j * Matrix::n, step);
+            column_factors[j] = load_factors<0, factors>(simt, stage, step, j);
         }
-        typename Matrix::Operand a;
-        RowScales                scales[1 + lag];
-        Sums                     sums[1 + lag];
         WAVESMITH_UNROLL
         for (int f = 0; f < fragments_m * fragments_n + lag; ++f) {
             if (f < fragments_m * fragments_n) {
                 const int i = f / fragments_n, j = f % fragments_n;
                 if (j == 0) {
-                    const int row       = row0_ + i * Matrix::m;
-                    a                   = Matrix::load(simt, stage + Lds::weights + row * Lds::row_stride + 32 * step, Lds::row_stride);
-                    scales[i % (1 + lag)] = load_scales(simt, stage, step, row);
+                    a = load_operand(simt, stage + Lds::weights, row0_ + i * Matrix::m, step);
                 }
-                start(sums[f % (1 + lag)].part);
-                Matrix::template multiply<Quant::parts>(simt, a, b[j], sums[f % (1 + lag)].part);
+                if (j == 0 && lag == 0) {
+                    scales = load_scales<0, row_scales>(simt, stage, step, i);
+                }
+                multiply(simt, a, b[j], sums[f % (1 + lag)]);
             }
             if (f >= lag) {
                 const int i = (f - lag) / fragments_n, j = (f - lag) % fragments_n;
-                scale(scales[i % (1 + lag)], column_factors[j], sums[(f - lag) % (1 + lag)].part, sum_[i][j]);
-                if constexpr (Simt::is_checked) {
-                    record_sums(simt, row0_ + i * Matrix::m, column0_ + j * Matrix::n, step, sums[(f - lag) % (1 + lag)].part, record);
+                if (j == 0 && lag > 0) {
+                    scales = load_scales<0, row_scales>(simt, stage, step, i);
                 }
+                scale(scales, column_factors[j], sums[(f - lag) % (1 + lag)], sum_[i][j]);
+                add_minimums<Quant::parts>(scales, column_factors[j], sum_[i][j]);
+                record_sums(simt, i, j, step, sums[(f - lag) % (1 + lag)], record);
             }
             arch::schedule_fence();
+        }
+    }
+
+    template <class Simt, class Record> WAVESMITH_DEVICE void keep_rows(const Simt & simt, uint32_t stage, int step, const Record & record) {
+        Operand                 a[fragments_m];
+        RowScales<Quant::parts> scales[fragments_m];
+        Operand                 b;
+        Factors<1>              d[1 + lag];
+        Sums                    sums[1 + lag];
+        WAVESMITH_UNROLL
+        for (int i = 0; i < fragments_m; ++i) {
+            a[i]      = load_operand(simt, stage + Lds::weights, row0_ + i * Matrix::m, step);
+            scales[i] = load_scales<0, Quant::parts>(simt, stage, step, i);
+        }
+        WAVESMITH_UNROLL
+        for (int f = 0; f < fragments_m * fragments_n + lag; ++f) {
+            if (f < fragments_m * fragments_n) {
+                const int i = f % fragments_m, j = f / fragments_m;
+                if (i == 0) {
+                    b                = load_operand(simt, stage + Lds::columns, column0_ + j * Matrix::n, step);
+                    d[j % (1 + lag)] = load_factors<Quant::minimums, 1>(simt, stage, step, j);
+                }
+                multiply(simt, a[i], b, sums[f % (1 + lag)]);
+            }
+            if (f >= lag) {
+                const int i = (f - lag) % fragments_m, j = (f - lag) / fragments_m;
+                scale(scales[i], d[j % (1 + lag)], sums[(f - lag) % (1 + lag)], sum_[i][j]);
+                record_sums(simt, i, j, step, sums[(f - lag) % (1 + lag)], record);
+            }
+            arch::schedule_fence();
+        }
+    }
+
+    template <class Simt> WAVESMITH_DEVICE void add_minimums(const Simt & simt, uint32_t stage, int step) {
+        WAVESMITH_UNROLL
+        for (int i = 0; i < fragments_m; ++i) {
+            const RowScales<Quant::minimums> scales = load_scales<Quant::parts, Quant::minimums>(simt, stage, step, i);
+            WAVESMITH_UNROLL
+            for (int j = 0; j < fragments_n; ++j) {
+                add_minimums<0>(scales, load_factors<0, Quant::minimums>(simt, stage, step, j), sum_[i][j]);
+            }
+        }
+    }
+
+    template <class Simt> WAVESMITH_DEVICE static void multiply(const Simt & simt, const Operand & a, const Operand & b, Sums & sums) {
+        start(sums.part);
+        WAVESMITH_UNROLL
+        for (int p = 0; p < Quant::step_values / 32; ++p) {
+            Matrix::template multiply<Quant::parts>(simt, a.part[p], b.part[p], sums.part);
         }
     }
 
@@ -132,12 +209,15 @@ template <class Quant, class Tile, class Matrix> class MmqAccumulators {
         }
     }
 
-    template <class Simt> WAVESMITH_DEVICE static RowScales load_scales(const Simt & simt, uint32_t stage, int step, int row) {
-        RowScales scales;
+    // Scales and minimums `first` … `first + count - 1` of the rows of fragment i.
+    template <int first, int count, class Simt>
+    WAVESMITH_DEVICE RowScales<count> load_scales(const Simt & simt, uint32_t stage, int step, int i) const {
+        const int        position = row0_ + i * Matrix::m + Matrix::first_row_position(simt.lane());
+        RowScales<count> scales;
         WAVESMITH_UNROLL
-        for (int kind = 0; kind < row_scales; ++kind) {
+        for (int kind = 0; kind < count; ++kind) {
             float value[rows];
-            load_floats(simt, stage + Lds::scale(step, kind, row + Matrix::first_row_position(simt.lane())), value);
+            load_floats(simt, stage + Lds::scale(step, first + kind, position), value);
             WAVESMITH_UNROLL
             for (int p = 0; p < rows / 2; ++p) {
                 scales.value[kind][p] = arch::pair(value[2 * p], value[2 * p + 1]);
@@ -146,15 +226,17 @@ template <class Quant, class Tile, class Matrix> class MmqAccumulators {
         return scales;
     }
 
-    template <class Simt> WAVESMITH_DEVICE static Factors load_factors(const Simt & simt, uint32_t stage, int step, int column0) {
-        Factors loaded;
+    // Factors `first` … `first + count - 1` of the columns of fragment j.
+    template <int first, int count, class Simt>
+    WAVESMITH_DEVICE Factors<count> load_factors(const Simt & simt, uint32_t stage, int step, int j) const {
+        Factors<count> loaded;
         WAVESMITH_UNROLL
         for (int c = 0; c < columns; ++c) {
-            float          words[factors * Lds::copies];
-            const uint32_t address = stage + Lds::factor(step, column0 + Matrix::column(simt.lane(), c * rows));
-            load_floats(simt, address, words);
+            float     words[count * Lds::copies];
+            const int column = column0_ + j * Matrix::n + Matrix::column(simt.lane(), c * rows);
+            load_floats(simt, stage + Lds::factor(step, column) + 4 * first * Lds::copies, words);
             WAVESMITH_UNROLL
-            for (int kind = 0; kind < factors; ++kind) {
+            for (int kind = 0; kind < count; ++kind) {
                 loaded.value[kind][c] = arch::pair(words[kind * Lds::copies], words[kind * Lds::copies + Lds::copies - 1]);
             }
         }
@@ -177,38 +259,49 @@ template <class Quant, class Tile, class Matrix> class MmqAccumulators {
         }
     }
 
-    // The rule of mmq.h, two rows at a time, one operation for all rows before the next: neighbours do not wait for each other.
-    WAVESMITH_DEVICE static void scale(const RowScales & scales, const Factors & column_factors, const typename Matrix::C (&sums)[Quant::parts],
+    // The rule of mmq.h, two rows at a time, one operation for all rows before the next: neighbours do not wait for each other,
+    // and the fences keep them neighbours, which is what lets RDNA issue them in pairs.
+    template <int scale_count, int factor_count>
+    WAVESMITH_DEVICE static void scale(const RowScales<scale_count> & scales, const Factors<factor_count> & column_factors, const Sums & sums,
                                        arch::F32x2 (&accumulators)[pairs]) {
-        arch::F32x2 value[pairs];
+        arch::F32x2 value[pairs], second[pairs];
         WAVESMITH_UNROLL
         for (int p = 0; p < pairs; ++p) {
-            value[p] = arch::add(sums_of(sums[0], p), arch::pair(-sum_bias, -sum_bias));
+            value[p] = arch::add(sums_of(sums.part[0], p), arch::pair(-sum_bias, -sum_bias));
         }
+        arch::schedule_fence();
         WAVESMITH_UNROLL
         for (int p = 0; p < pairs; ++p) {
             value[p] = arch::multiply(scales.value[0][p % (rows / 2)], value[p]);
         }
         if constexpr (Quant::parts == 2) {
-            arch::F32x2 second[pairs];
             WAVESMITH_UNROLL
             for (int p = 0; p < pairs; ++p) {
-                second[p] = arch::add(sums_of(sums[1], p), arch::pair(-sum_bias, -sum_bias));
+                second[p] = arch::add(sums_of(sums.part[1], p), arch::pair(-sum_bias, -sum_bias));
             }
+            arch::schedule_fence();
             WAVESMITH_UNROLL
             for (int p = 0; p < pairs; ++p) {
                 value[p] = arch::fma(scales.value[1][p % (rows / 2)], second[p], value[p]);
             }
         }
+        arch::schedule_fence();
         WAVESMITH_UNROLL
         for (int p = 0; p < pairs; ++p) {
-            accumulators[p] = arch::fma(column_factors.value[0][p / (rows / 2)], value[p], accumulators[p]);
+            accumulators[p] = arch::fma(column_factors.value[factor_count - 1][p / (rows / 2)], value[p], accumulators[p]);
         }
+    }
+
+    // The terms of the minimums, which begin at that place among the scales.
+    template <int scales_begin, int scale_count, int factor_count>
+    WAVESMITH_DEVICE static void add_minimums(const RowScales<scale_count> & scales, const Factors<factor_count> & column_factors,
+                                              arch::F32x2 (&accumulators)[pairs]) {
         WAVESMITH_UNROLL
         for (int i = 0; i < Quant::minimums; ++i) {
+            arch::schedule_fence();
             WAVESMITH_UNROLL
             for (int p = 0; p < pairs; ++p) {
-                accumulators[p] = arch::fma(scales.value[Quant::parts + i][p % (rows / 2)], column_factors.value[1 + i][p / (rows / 2)], accumulators[p]);
+                accumulators[p] = arch::fma(scales.value[scales_begin + i][p % (rows / 2)], column_factors.value[i][p / (rows / 2)], accumulators[p]);
             }
         }
     }
@@ -218,11 +311,13 @@ template <class Quant, class Tile, class Matrix> class MmqAccumulators {
     }
 
     template <class Simt, class Record>
-    WAVESMITH_DEVICE static void record_sums(const Simt & simt, int row0, int column0, int step, const typename Matrix::C (&sums)[Quant::parts],
-                                             const Record & record) {
-        for (int part = 0; part < Quant::parts; ++part) {
-            for (int r = 0; r < Matrix::registers; ++r) {
-                record(row0 + Matrix::row(simt.lane(), r), column0 + Matrix::column(simt.lane(), r), step, part, sums[part].value[r] - sum_bias_bits);
+    WAVESMITH_DEVICE void record_sums(const Simt & simt, int i, int j, int step, const Sums & sums, const Record & record) const {
+        if constexpr (Simt::is_checked) {
+            for (int part = 0; part < Quant::parts; ++part) {
+                for (int r = 0; r < Matrix::registers; ++r) {
+                    record(row0_ + i * Matrix::m + Matrix::row(simt.lane(), r), column0_ + j * Matrix::n + Matrix::column(simt.lane(), r), step, part,
+                           sums.part[part].value[r] - sum_bias_bits);
+                }
             }
         }
     }

@@ -73,18 +73,34 @@ template <class Quant, class Tile, class Matrix, uint32_t threads> class MmqColu
     template <class Simt> WAVESMITH_DEVICE static void store_factors(const Simt & simt, uint32_t stage, int column, const Header & header) {
         WAVESMITH_UNROLL
         for (int step = 0; step < Lds::steps; ++step) {
-            const float   d             = bits_to_float(header.d.word[step]);
-            const int32_t first         = int16_t(header.sums.word[step] & 0xFFFF);
-            const int32_t second        = int16_t(header.sums.word[step] >> 16);
-            const float   factor[3]     = { d, d * float(Quant::minimums == 1 ? first + second : first), d * float(second) };
+            constexpr int words_of = Quant::step_values / 32;  // of the scales and of the pairs of sums
+            const float   d = bits_to_float(header.d.word[step * words_of]);
+            float         factor[Lds::factors_of];
+            factor[Quant::minimums] = d;
+            if constexpr (Quant::minimums > 0) {
+                WAVESMITH_UNROLL
+                for (int i = 0; i < Quant::minimums; ++i) {
+                    factor[i] = d * float(activation_sum(header, step * words_of, i));
+                }
+            }
             const uint32_t address      = stage + Lds::factor(step, column);
-            uint32_t       words[Lds::factors_of * Lds::copies];
+            uint32_t       words[Lds::factor_words];
             WAVESMITH_UNROLL
-            for (int i = 0; i < Lds::factors_of * Lds::copies; ++i) {
-                words[i] = float_to_bits(factor[i / Lds::copies]);
+            for (int i = 0; i < Lds::factor_words; ++i) {
+                const int kind = i / Lds::copies;
+                words[i]       = float_to_bits(factor[kind < Lds::factors_of ? kind : Lds::factors_of - 1]);
             }
             store_words(simt, address, words);
         }
+    }
+
+    // Sum of the quantised activations that minimum `i` of a step is for; `word`: the step's first pair of sums of 16.
+    WAVESMITH_DEVICE static int32_t activation_sum(const Header & header, int word, int i) {
+        constexpr int sums  = Quant::step_values / 16 / (Quant::minimums > 0 ? Quant::minimums : 1);  // of 16 values each: 1 or 2
+        const uint32_t pair = header.sums.word[word + i * sums / 2];
+        const int32_t  low  = int16_t(pair & 0xFFFF);
+        const int32_t  high = int16_t(pair >> 16);
+        return sums == 2 ? low + high : i % 2 ? high : low;
     }
 
     // In the widest writes that the number of words allows, so that neighbouring columns stay in different banks.

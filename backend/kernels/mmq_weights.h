@@ -54,7 +54,7 @@ template <class Quant, class Tile, class Matrix, uint32_t threads> class MmqWeig
         WAVESMITH_UNROLL
         for (int i = 0; i < scale_count; ++i) {
             const int  unit  = item(simt, i) / Tile::tile_m % units;
-            const bool valid = exists(arguments, k + 32 * Quant::scale_steps * unit);
+            const bool valid = exists(arguments, k + Quant::step_values * Quant::scale_steps * unit);
             scales_[i]       = Quant::load_scales(simt, weights + scale_row_[i], k, valid ? unit : 0);
             if (!valid) {
                 scales_[i] = {};

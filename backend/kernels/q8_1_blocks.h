@@ -5,8 +5,9 @@
 //     d4    f32 scale per 32 values
 //     ds4   f16 scale and f16 sum of the 32 unquantised values, per 32 values
 //     d2s6  f16 scale per 64 values (2), then f16 sums of 16 unquantised values for the first 96 values (6)
-// d4s8 is what our own mmq reads, 160 bytes:
-//     f32 scale per 32 values (4), then int16 sums of 16 quantised values (8)
+// d4s8 and d2s8 are what our own mmq reads, 160 bytes each:
+//     d4s8  f32 scale per 32 values (4), then int16 sums of 16 quantised values (8)
+//     d2s8  the same with one scale per 64 values, written twice
 // Sums of the quantised values are exact integers: they cannot leave f16's range, and they take part in the product with
 // the same rounding as the weights' integers, which lowers the error of types with a minimum.
 #pragma once
@@ -15,12 +16,12 @@
 
 namespace wavesmith {
 
-enum class Q8_1Layout : int { d4, ds4, d2s6, d4s8 };
+enum class Q8_1Layout : int { d4, ds4, d2s6, d4s8, d2s8 };
 
 constexpr int q8_1_block_values = 128;
 
 constexpr int q8_1_header_bytes(Q8_1Layout layout) {
-    return layout == Q8_1Layout::d4s8 ? 32 : 16;
+    return layout == Q8_1Layout::d4s8 || layout == Q8_1Layout::d2s8 ? 32 : 16;
 }
 
 constexpr int q8_1_block_bytes(Q8_1Layout layout) {

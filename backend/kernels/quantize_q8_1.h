@@ -1,6 +1,6 @@
 // quantize_q8_1: f32 activations to blocks of 128 int8 (q8_1_blocks.h).
 //
-// Per group of 32 values (64 in layout d2s6): q = round(x * (127 / max|x|)), halves away from zero, and d = 1 / (127 / max|x|),
+// Per group of 32 values (64 in layouts d2s6 and d2s8): q = round(x * (127 / max|x|)), halves away from zero, and d = 1 / (127 / max|x|),
 // as stock's quantize_mmq_q8_1 (ggml/src/ggml-cuda/quantize.cu) defines them. Unlike stock a group with a NaN gets d = NaN,
 // so that the NaN reaches the output, and a sum past f16's range is clamped to +-65504.
 #pragma once
@@ -31,8 +31,9 @@ template <class Arch_, Q8_1Layout layout> struct QuantizeQ8_1 {
     static constexpr uint32_t threads           = 128;
     static constexpr int      values_per_block  = threads * values_per_thread;  // grid: (rows, ceil(k / values_per_block), 1)
     static constexpr uint32_t lds_bytes         = 0;
-    static constexpr int      values_per_scale  = layout == Q8_1Layout::d2s6 ? 64 : 32;
+    static constexpr int      values_per_scale  = layout == Q8_1Layout::d2s6 || layout == Q8_1Layout::d2s8 ? 64 : 32;
     static constexpr int      values_per_sum    = layout == Q8_1Layout::ds4 ? 32 : 16;
+    static constexpr bool     integer_sums      = layout == Q8_1Layout::d4s8 || layout == Q8_1Layout::d2s8;
     static constexpr int      block_bytes       = q8_1_block_bytes(layout);
     static constexpr int      header_bytes      = q8_1_header_bytes(layout);
 
@@ -54,7 +55,7 @@ template <class Arch_, Q8_1Layout layout> struct QuantizeQ8_1 {
         for (int i = 0; i < values_per_thread; ++i) {
             q[i] = quantize(values.x[i] * inverse);
         }
-        const int32_t integer_sum = layout == Q8_1Layout::d4s8 ? sum_of(simt, q[0] + q[1] + q[2] + q[3]) : 0;
+        const int32_t integer_sum = integer_sums ? sum_of(simt, q[0] + q[1] + q[2] + q[3]) : 0;
         const float   float_sum   = layout == Q8_1Layout::ds4 || layout == Q8_1Layout::d2s6
                                         ? sum_of(simt, values.x[0] + values.x[1] + values.x[2] + values.x[3])
                                         : 0.0f;
@@ -144,7 +145,7 @@ template <class Arch_, Q8_1Layout layout> struct QuantizeQ8_1 {
             }
             return;
         }
-        if constexpr (layout == Q8_1Layout::d4s8) {
+        if constexpr (integer_sums) {
             if (index % 16 == 0) {
                 simt.template store<int16_t>(bytes + 16 + index / 16 * 2, int16_t(integer_sum));
             }

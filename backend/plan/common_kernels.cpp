@@ -32,9 +32,10 @@ template <class Arch> const HostKernel<QuantizeQ8_1Arguments> & quantize_instanc
         case Q8_1Layout::d4: return instance<QuantizeQ8_1<Arch, Q8_1Layout::d4>>();
         case Q8_1Layout::ds4: return instance<QuantizeQ8_1<Arch, Q8_1Layout::ds4>>();
         case Q8_1Layout::d2s6: return instance<QuantizeQ8_1<Arch, Q8_1Layout::d2s6>>();
-        case Q8_1Layout::d4s8: break;
+        case Q8_1Layout::d4s8: return instance<QuantizeQ8_1<Arch, Q8_1Layout::d4s8>>();
+        case Q8_1Layout::d2s8: break;
     }
-    return instance<QuantizeQ8_1<Arch, Q8_1Layout::d4s8>>();
+    return instance<QuantizeQ8_1<Arch, Q8_1Layout::d2s8>>();
 }
 
 template <class Arch, class Weight> const GemmKernel * gemm_instance() {

@@ -57,7 +57,7 @@ Result supports(const MulMat & problem, Family family, std::string & reason);
 // `kernel` (may be nullptr) receives the name of the kernel and plan that ran, e.g. "mmq rdna3 q4_K 64x64x128".
 Result run(const MulMat & problem, const HostOptions & options, std::string & message, std::string * kernel = nullptr);
 
-// Values per scale group of a weight type (16 or 32), 0 for float types and unknown ones.
+// Values per integer sum of a weight type (16, 32 or 64), 0 for float types and unknown ones.
 int scale_group(int ggml_type);
 
 const char * family_name(Family family);

@@ -207,9 +207,9 @@ class Run {
         return regions;
     }
 
-    Result quantize() {
+    Result quantize(Q8_1Layout layout) {
         const int64_t rows = x_.ne[1] * x_.ne[2] * x_.ne[3];
-        if (!quantized_.allocate(size_t(divide_up(x_.ne[0], q8_1_block_values) * rows) * q8_1_block_bytes(Q8_1Layout::d4s8))) {
+        if (!quantized_.allocate(size_t(divide_up(x_.ne[0], q8_1_block_values) * rows) * q8_1_block_bytes(layout))) {
             return out_of_memory("the quantised activations");
         }
         QuantizeQ8_1Arguments arguments = {};
@@ -228,7 +228,7 @@ class Run {
         regions.add("quantised activations", quantized_.data(), quantized_.size(), true);
         const host::Launch launch =
             regions.launch("quantize_q8_1", rows, divide_up(x_.ne[0], quantize_q8_1_values_per_block), 1, options_.threads);
-        return fault(quantize_q8_1_kernel(options_.family, Q8_1Layout::d4s8).run(launch, arguments));
+        return fault(quantize_q8_1_kernel(options_.family, layout).run(launch, arguments));
     }
 
     Result mmq(const MmqType & type, std::string * kernel) {
@@ -242,7 +242,7 @@ class Run {
             message_ = over_lds_limit(std::string("tile ") + variant->plan + " of " + type.name, variant->lds_bytes, limit);
             return Result::unsupported;
         }
-        const Result quantized = quantize();
+        const Result quantized = quantize(type.activations);
         if (quantized != Result::ok) {
             return quantized;
         }

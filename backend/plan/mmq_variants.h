@@ -22,6 +22,7 @@ struct MmqVariant : MmqRow {
 struct MmqType {
     int                     ggml_type;
     const char *            name;
+    Q8_1Layout              activations;  // that the kernel reads
     int                     block_values, block_bytes, alignment, group;  // group: values per integer sum
     std::vector<MmqVariant> variants;
 };
@@ -34,7 +35,9 @@ template <class Quant, class Arch, int parts, bool wanted, class Tile> void add_
 }
 
 template <class Quant> MmqType make_mmq_type() {
-    MmqType type = { Quant::ggml_type, Quant::name, Quant::block_values, Quant::block_bytes, Quant::alignment, 32 / Quant::parts, {} };
+    MmqType type = { Quant::ggml_type,    Quant::name,      Quant::step_values == 64 ? Q8_1Layout::d2s8 : Q8_1Layout::d4s8,
+                     Quant::block_values, Quant::block_bytes, Quant::alignment,
+                     Quant::step_values / Quant::parts, {} };
 #define MMQ_PLAN(architecture, parts, tile_m, tile_n, waves_m, waves_n, stages, host)                                                   \
     add_mmq_variant<Quant, arch::architecture, parts, host || WAVESMITH_ALL_ROWS, MmqTile<tile_m, tile_n, waves_m, waves_n, stages>>( \
         type.variants, #tile_m "x" #tile_n);

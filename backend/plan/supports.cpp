@@ -57,7 +57,7 @@ Result check_lds(const MulMat & problem, Family family, std::string & reason) {
     if (!type) {
         return within("gemm", gemm_kernel(family, problem.weights.type)->kernel.lds_bytes);
     }
-    if (within("quantize_q8_1", quantize_q8_1_kernel(family, Q8_1Layout::d4s8).lds_bytes) != Result::ok) {
+    if (within("quantize_q8_1", quantize_q8_1_kernel(family, type->activations).lds_bytes) != Result::ok) {
         return Result::unsupported;
     }
     return within(std::string("the smallest tile of ") + type->name + " on " + family_name(family), least_mmq_lds(type->variants, family));

@@ -13,6 +13,7 @@ struct IQ4_XS : BlocksOf256<IQ4_XS> {
     static constexpr int block_values  = 256;
     static constexpr int block_bytes   = 136;
     static constexpr int alignment     = 8;
+    static constexpr int step_values   = 32;
     static constexpr int parts         = 1;
     static constexpr int chunks        = 4;
     static constexpr int pieces        = 2;

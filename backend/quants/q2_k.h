@@ -1,7 +1,8 @@
 // Q2_K: 256 weights in 16 groups of 16, each with a 4-bit scale and a 4-bit minimum; 2-bit weights.
 // Bytes: 16 scale/minimum nibbles, 64 weights (byte l of a 32-byte half holds weights l, l+32, l+64, l+96), f16 d, f16 dmin.
 //
-// A weight times its scale is at most 3 * 15, so the scale is folded into the integer, and 32 weights share one sum.
+// A weight times its scale is at most 3 * 15, so the scale is folded into the integer, and 64 weights share one sum. As in
+// stock's layout d2s6, 64 activations share a scale.
 #pragma once
 
 #include "../arch/byte_permute.h"
@@ -15,11 +16,12 @@ struct Q2_K : BlocksOf256<Q2_K> {
     static constexpr int block_values  = 256;
     static constexpr int block_bytes   = 84;
     static constexpr int alignment     = 4;
+    static constexpr int step_values   = 64;
     static constexpr int parts         = 1;
     static constexpr int chunks        = 2;
     static constexpr int pieces        = 4;
-    static constexpr int minimums      = 2;
-    static constexpr int scale_steps   = 2;
+    static constexpr int minimums      = 4;
+    static constexpr int scale_steps   = 1;
 
     struct Chunk {
         Bytes16 crumbs;
@@ -47,10 +49,14 @@ struct Q2_K : BlocksOf256<Q2_K> {
     template <class Simt> WAVESMITH_DEVICE static Scales load_scales(const Simt & simt, const uint8_t * row, int32_t k, int unit) {
         return { load4<alignment>(simt, block(row, k) + 8 * half(k) + 4 * unit), load4<alignment>(simt, block(row, k) + 80) };
     }
-    WAVESMITH_DEVICE static StepScale step_scale(const Scales & scales, int32_t, int, int step) {
+    WAVESMITH_DEVICE static StepScale step_scale(const Scales & scales, int32_t, int, int) {
         const float dmin = half_to_float(uint16_t(scales.dm >> 16));
-        return { { half_to_float(uint16_t(scales.dm)) },
-                 { dmin * float(byte_of(scales.minimums, 2 * step) >> 4), dmin * float(byte_of(scales.minimums, 2 * step + 1) >> 4) } };
+        StepScale   step = { { half_to_float(uint16_t(scales.dm)) }, {} };
+        WAVESMITH_UNROLL
+        for (int i = 0; i < minimums; ++i) {
+            step.minimum[i] = dmin * float(byte_of(scales.minimums, i) >> 4);
+        }
+        return step;
     }
 
   private:

@@ -16,6 +16,7 @@ struct Q3_K : BlocksOf256<Q3_K> {
     static constexpr int block_values  = 256;
     static constexpr int block_bytes   = 110;
     static constexpr int alignment     = 2;
+    static constexpr int step_values   = 32;
     static constexpr int parts         = 1;
     static constexpr int chunks        = 2;
     static constexpr int pieces        = 4;

@@ -13,6 +13,7 @@ struct Q5_K : BlocksOf256<Q5_K> {
     static constexpr int block_values  = 256;
     static constexpr int block_bytes   = 176;
     static constexpr int alignment     = 16;
+    static constexpr int step_values   = 32;
     static constexpr int parts         = 1;
     static constexpr int chunks        = 4;
     static constexpr int pieces        = 2;

@@ -13,6 +13,7 @@ struct Q6_K : BlocksOf256<Q6_K> {
     static constexpr int block_values  = 256;
     static constexpr int block_bytes   = 210;
     static constexpr int alignment     = 2;
+    static constexpr int step_values   = 32;
     static constexpr int parts         = 2;
     static constexpr int chunks        = 2;
     static constexpr int pieces        = 4;

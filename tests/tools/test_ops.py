@@ -31,7 +31,7 @@ def nmse(out: np.ndarray, expected: np.ndarray) -> float:
 
 def quantized_product(name: str, w: np.ndarray, x: np.ndarray) -> np.ndarray:
     """float64 product with the activations as the kernels quantise them: what is left to them is f32 rounding."""
-    return reference.quantize_activations(x).values[:, : x.shape[1]] @ reference.dequantize(name, w).astype(np.float64).T
+    return reference.quantize_activations(x, name).values[:, : x.shape[1]] @ reference.dequantize(name, w).astype(np.float64).T
 
 
 # quantize_q8_1 -------------------------------------------------------------------------------------------------------
@@ -167,7 +167,7 @@ def test_mul_mat_of_nothing(m, n):
 def test_integer_sums_are_exact(name):
     w, x = w_of(name, 70, 768), x_of(37, 768)
     out, sums = checked(name, w, x, "rdna3")
-    assert np.array_equal(sums, reference.integer_sums(name, w, reference.quantize_activations(x).q))
+    assert np.array_equal(sums, reference.integer_sums(name, w, reference.quantize_activations(x, name).q))
     assert out.tobytes() == ops.mul_mat(name, w, x).tobytes()
 
 

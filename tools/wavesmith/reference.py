@@ -61,7 +61,7 @@ def quantize_groups(x: np.ndarray, group: int) -> tuple[np.ndarray, np.ndarray]:
 
 @dataclass(frozen=True)
 class QuantizedActivations:
-    """What mmq multiplies with. q: int8 [N, K padded to 128]; d: float32 [N, K / 32]; sums: int32 [N, K / 16] of the q."""
+    """What mmq multiplies with. q: int8 [N, K padded to 128]; d: float32 [N, K / group]; sums: int32 [N, K / 16] of the q."""
 
     q: np.ndarray
     d: np.ndarray
@@ -72,14 +72,14 @@ class QuantizedActivations:
         """float64 [N, K padded]: the activations that the integers stand for."""
         import numpy as np
 
-        return self.q.astype(np.float64) * np.repeat(self.d.astype(np.float64), 32, axis=1)
+        return self.q.astype(np.float64) * np.repeat(self.d.astype(np.float64), self.q.shape[1] // self.d.shape[1], axis=1)
 
 
-def quantize_activations(x: np.ndarray) -> QuantizedActivations:
-    """float32 [N, K] as the matrix kernels quantise it: groups of 32, K padded with zeros to a multiple of 128."""
+def quantize_activations(x: np.ndarray, type_name: str = "Q8_0") -> QuantizedActivations:
+    """float32 [N, K] as the matrix kernels quantise it for weights of a type: groups of 32 (Q2_K: 64), K padded with zeros to a multiple of 128."""
     import numpy as np
 
-    q, d = quantize_groups(pad_columns(x), 32)
+    q, d = quantize_groups(pad_columns(x), 64 if type_name == "Q2_K" else 32)
     return QuantizedActivations(q, d, q.reshape(len(q), -1, 16).sum(axis=-1, dtype=np.int32))
 
 
@@ -226,7 +226,7 @@ _FORMATS = {
     "Q5_0": _IntegerFormat(32, lambda b: _signed(_nibbles(b[:, 6:]) | _fifth_bits(b[:, 2:6]), 16)),
     "Q5_1": _IntegerFormat(32, lambda b: _signed(_nibbles(b[:, 8:]) | _fifth_bits(b[:, 4:8]))),
     "Q8_0": _IntegerFormat(32, lambda b: b[:, 2:].view("int8")),
-    "Q2_K": _IntegerFormat(32, _q2_k),
+    "Q2_K": _IntegerFormat(64, _q2_k),
     "Q3_K": _IntegerFormat(32, _q3_k),
     "Q4_K": _IntegerFormat(32, lambda b: _signed(_paired_nibbles(b[:, 16:], 32))),
     "Q5_K": _IntegerFormat(32, lambda b: _signed(_paired_nibbles(b[:, 48:], 32) | _bit_planes(b[:, 16:48]) << 4)),
@@ -239,7 +239,7 @@ INTEGER_TYPES = tuple(_FORMATS)
 
 
 def scale_group(type_name: str) -> int:
-    """Values that share one integer sum (16 or 32); 0 for a type without integers here (F32, F16, BF16 and those that stock keeps)."""
+    """Values that share one integer sum (16, 32 or 64); 0 for a type without integers here (F32, F16, BF16 and those that stock keeps)."""
     return _FORMATS[type_name].group if type_name in _FORMATS else 0
 
 
@@ -257,7 +257,7 @@ def integer_sums(type_name: str, rows: np.ndarray, q: np.ndarray) -> np.ndarray:
     """int32 [N, M, K / group]: sum over each group of weight integer * activation integer.
 
     rows: uint8 [M, row_bytes]; q: int8 [N, at least K]. Computed in float32, where it is exact: no partial sum exceeds
-    32 * 128 * 127 < 2^24.
+    64 * 128 * 127 < 2^24.
     """
     import numpy as np
 

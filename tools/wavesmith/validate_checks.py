@@ -123,7 +123,7 @@ class ProductChecks:
             return
         n = min(CHECKED_COLUMNS, len(case.x))
         rows = case.checked_rows(CHECKED_ROWS)
-        quantized = reference.quantize_activations(case.x[:n])
+        quantized = reference.quantize_activations(case.x[:n], case.product.type_name)
         step = max(1, SUMS_BYTES // (4 * n * (case.k // group)))
         for start in range(0, len(rows), step):
             part = rows[start : start + step]

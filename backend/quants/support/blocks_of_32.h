@@ -7,6 +7,7 @@ namespace wavesmith::quants {
 
 template <class Own> struct BlocksOf32 {
     static constexpr int block_values = 32;
+    static constexpr int step_values  = 32;
     static constexpr int parts        = 1;
     static constexpr int chunks       = 4;
     static constexpr int pieces       = 2;

@@ -10,8 +10,9 @@
 //         static constexpr int block_bytes;
 //         static constexpr int alignment;            // of a block's address: what rows of whole blocks guarantee
 //
-//         // Integers. A step is 32 weights. Its integers are multiplied with the activations into `parts` sums: one of all
-//         // 32, or two of 16 each. Every integer is a signed byte.
+//         // Integers. A step is 32 or 64 weights, which meet activations of one scale. Its integers are multiplied with the
+//         // activations into `parts` sums: one of the whole step, or two of 16 values each. Every integer is a signed byte.
+//         static constexpr int step_values;          // 32 or 64
 //         static constexpr int parts;                // 1 or 2
 //         static constexpr int chunks;               // units of loading per 128 values
 //         static constexpr int pieces;               // runs of 16 values that a chunk holds; chunks * pieces = 8
@@ -20,8 +21,8 @@
 //         static void  unpack(const Chunk &, int chunk, Bytes16 (&piece)[pieces]);
 //         static constexpr int offset(int chunk, int piece);                    // first value of a piece within the tile
 //
-//         // Scales: a weight is scale[part] * integer - minimum[i]. `minimums` (0, 1 or 2) of them per step, each for
-//         // 32 / minimums values.
+//         // Scales: a weight is scale[part] * integer - minimum[i]. `minimums` (0, 1, 2 or 4) of them per step, each for
+//         // step_values / minimums values.
 //         static constexpr int minimums;
 //         static constexpr int scale_steps;          // steps whose scales are loaded together: 1 or 2
 //         struct Scales;                             // their bytes as loaded
@@ -40,7 +41,7 @@ namespace wavesmith::quants {
 
 struct StepScale {
     float scale[2];
-    float minimum[2];
+    float minimum[4];
 };
 
 constexpr int tile_values = 128;

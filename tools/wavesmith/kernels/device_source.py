@@ -67,7 +67,7 @@ def common_unit(family: Family) -> Unit:
     kernels = [
         Kernel(f"quantize_q8_1_{layout}", "QUANTIZE_Q8_1", layout, f"QuantizeQ8_1<arch::{architecture}, Q8_1Layout::{layout}>",
                "QuantizeQ8_1Arguments", quantize, 128, "x = ne1 * ne2 * ne3, y = ceil(k / 512), z = 1")
-        for layout in ("d4", "ds4", "d2s6", "d4s8")
+        for layout in ("d4", "ds4", "d2s6", "d4s8", "d2s8")
     ]  # fmt: skip
     kernels.append(Kernel("expert_slots", "EXPERT_SLOTS", "i32", f"ExpertSlots<arch::{architecture}>", "ExpertSlotsArguments", slots, 128,
                           "x = experts, y = 1, z = 1"))  # fmt: skip

@@ -61,8 +61,10 @@ def lds_bytes(plan: Plan, quant: Quant, family: Family) -> int:
     tile_k = definitions.tile_k()
     steps = tile_k // quant.step_values
     row_stride = tile_k + 16
+    factor_words = (1 + quant.minimums) * family.step.copies
+    factor_words = _round_up(factor_words, 4) if factor_words > 4 else factor_words
     weights = plan.tile_m * (row_stride + 4 * steps * (quant.parts + quant.minimums))
-    columns = plan.tile_n * (row_stride + 4 * steps * (1 + quant.minimums) * family.step.copies)
+    columns = plan.tile_n * (row_stride + 4 * steps * factor_words)
     return plan.stages * (weights + columns)
 
 

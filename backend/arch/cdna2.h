@@ -18,8 +18,6 @@ struct Cdna2 {
         return signed_dot4(simt, a, b, accumulator);
     }
 
-    template <int group> using Int8Matrix = Mfma16x16x16;
-
     template <int parts> using Int8Step = MatrixStep<mfma::I32_32x32x8>;
 };
 

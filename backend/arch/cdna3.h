@@ -5,7 +5,6 @@
 #include "dot4.h"
 #include "matrix_step.h"
 #include "mfma.h"
-#include "select.h"
 
 namespace wavesmith::arch {
 
@@ -18,8 +17,6 @@ struct Cdna3 {
     template <class Simt> WAVESMITH_DEVICE static int32_t dot4(const Simt & simt, int32_t a, int32_t b, int32_t accumulator) {
         return signed_dot4(simt, a, b, accumulator);
     }
-
-    template <int group> using Int8Matrix = Select<group % 32 == 0, Mfma16x16x32, Mfma32x32x16>;
 
     template <int parts> using Int8Step = MatrixStep<mfma::I32_32x32x16>;
 };

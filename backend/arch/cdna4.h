@@ -19,8 +19,6 @@ struct Cdna4 {
         return signed_dot4(simt, a, b, accumulator);
     }
 
-    template <int group> using Int8Matrix = Select<group % 32 == 0, Mfma32x32x32, Mfma32x32x16>;
-
     template <int parts> using Int8Step = Select<parts == 1, MatrixStep<mfma::I32_32x32x32>, MatrixStep<mfma::I32_32x32x16>>;
 };
 

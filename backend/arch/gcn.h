@@ -3,7 +3,6 @@
 
 #include "arch.h"
 #include "dot4.h"
-#include "dot4_matrix.h"
 #include "dot4_step.h"
 
 namespace wavesmith::arch {
@@ -17,8 +16,6 @@ struct Gcn {
     template <class Simt> WAVESMITH_DEVICE static int32_t dot4(const Simt & simt, int32_t a, int32_t b, int32_t accumulator) {
         return signed_dot4(simt, a, b, accumulator);
     }
-
-    template <int group> using Int8Matrix = Dot4Matrix<Gcn>;
 
     template <int parts> using Int8Step = Dot4Step<Gcn>;
 };

@@ -73,16 +73,6 @@ struct I32_32x32x32 {
 
 }  // namespace mfma
 
-// As Int8Matrix types. CDNA2:
-using Mfma16x16x16 = MatrixInstruction<mfma::I32_16x16x16>;
-using Mfma32x32x8  = MatrixInstruction<mfma::I32_32x32x8>;
-// CDNA3 and later:
-using Mfma16x16x32 = MatrixInstruction<mfma::I32_16x16x32>;
-using Mfma32x32x16 = MatrixInstruction<mfma::I32_32x32x16>;
-// CDNA4:
-using Mfma16x16x64 = MatrixInstruction<mfma::I32_16x16x64>;
-using Mfma32x32x32 = MatrixInstruction<mfma::I32_32x32x32>;
-
 }  // namespace wavesmith::arch
 
 #undef WAVESMITH_MFMA_ISSUE

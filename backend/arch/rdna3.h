@@ -18,8 +18,6 @@ struct Rdna3 {
         return mixed_sign_dot4(simt, a, b, accumulator);
     }
 
-    template <int group> using Int8Matrix = Wmma16x16x16Rdna3;
-
     template <int parts> using Int8Step = MatrixStep<wmma::I32_16x16x16_Rdna3, true>;
 };
 

@@ -18,8 +18,6 @@ struct Rdna4 {
         return mixed_sign_dot4(simt, a, b, accumulator);
     }
 
-    template <int group> using Int8Matrix = Wmma16x16x16Rdna4;
-
     template <int parts> using Int8Step = MatrixStep<wmma::I32_16x16x16_Rdna4, true>;
 };
 

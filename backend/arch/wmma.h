@@ -38,9 +38,6 @@ struct I32_16x16x16_Rdna4 {
 
 }  // namespace wmma
 
-using Wmma16x16x16Rdna3 = MatrixInstruction<wmma::I32_16x16x16_Rdna3>;
-using Wmma16x16x16Rdna4 = MatrixInstruction<wmma::I32_16x16x16_Rdna4>;
-
 }  // namespace wavesmith::arch
 
 #undef WAVESMITH_WMMA_ISSUE

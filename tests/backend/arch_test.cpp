@@ -1,6 +1,7 @@
 // The int8 matrix products of every family on the host platform, against a plain triple loop. Usage:
 //
 //     arch_test products           exit code 1 and a line on stderr if a product is wrong
+//     arch_test steps              the same for steps of 32 values, in one part and in two
 //     arch_test dot4
 //     arch_test layouts            prints "name m n k operand_bytes lane operand_row operand_k", then, as "name lane
 //                                  register row column", where results lie
@@ -13,6 +14,7 @@
 #include "arch/all.h"
 #include "platform/host/launch.h"
 #include "platform/host/simt.h"
+#include "single_instruction.h"
 
 using namespace wavesmith;
 
@@ -137,18 +139,96 @@ template <class Arch, class Matrix> void check_products(const std::string & name
 // Calls visit(Arch(), Matrix(), name) for every product.
 template <class Visit> void for_each_product(Visit visit) {
     using namespace arch;
-    visit(Gcn(), Gcn::Int8Matrix<32>(), "gcn");
-    visit(Rdna2(), Rdna2::Int8Matrix<32>(), "rdna2");
-    visit(Rdna3(), Rdna3::Int8Matrix<32>(), "rdna3");
-    visit(Rdna3_5(), Rdna3_5::Int8Matrix<16>(), "rdna3.5");
-    visit(Rdna4(), Rdna4::Int8Matrix<32>(), "rdna4");
-    visit(Cdna2(), Cdna2::Int8Matrix<32>(), "cdna2");
+    visit(Rdna3(), Wmma16x16x16Rdna3(), "rdna3");
+    visit(Rdna3_5(), Wmma16x16x16Rdna3(), "rdna3.5");
+    visit(Rdna4(), Wmma16x16x16Rdna4(), "rdna4");
+    visit(Cdna2(), Mfma16x16x16(), "cdna2");
     visit(Cdna2(), Mfma32x32x8(), "cdna2_32x32x8");
-    visit(Cdna3(), Cdna3::Int8Matrix<32>(), "cdna3");
-    visit(Cdna3(), Cdna3::Int8Matrix<16>(), "cdna3_16");
-    visit(Cdna4(), Cdna4::Int8Matrix<32>(), "cdna4");
-    visit(Cdna4(), Cdna4::Int8Matrix<16>(), "cdna4_16");
+    visit(Cdna3(), Mfma16x16x32(), "cdna3");
+    visit(Cdna3(), Mfma32x32x16(), "cdna3_32x32x16");
+    visit(Cdna4(), Mfma32x32x32(), "cdna4");
+    visit(Cdna4(), Mfma32x32x16(), "cdna4_32x32x16");
     visit(Cdna4(), Mfma16x16x64(), "cdna4_16x16x64");
+}
+
+// C = A B^T over a step of 32 values, in one part or two, through Int8Step: values placed in LDS where the step wants them.
+template <class Step, int parts> struct StepProduct {
+    static constexpr uint32_t stride    = 48;
+    static constexpr uint32_t b_offset  = Step::m * stride;
+    static constexpr uint32_t lds_bytes = b_offset + Step::n * stride;
+
+    struct Arguments {
+        const int8_t * a;  // [m][32]
+        const int8_t * b;  // [n][32]
+        int32_t *      c;  // [parts][m][n]
+    };
+
+    template <class Simt> static void place_rows(const Simt & simt, const int8_t * from, uint32_t to, int rows) {
+        constexpr int run = Step::run(parts) < 8 ? Step::run(parts) : 8;
+        for (int i = run * int(simt.lane()); i < rows * 32; i += run * int(Simt::wave_size)) {
+            for (int byte = 0; byte < run; byte += 4) {
+                const int32_t four = simt.template load<int32_t>(from + i + byte);
+                simt.lds_store(to + uint32_t(i / 32 * int(stride) + Step::place(parts, i % 32) + byte), four);
+            }
+        }
+    }
+
+    template <class Simt> static void run(const Simt & simt, const Arguments & arguments) {
+        place_rows(simt, arguments.a, 0, Step::m);
+        place_rows(simt, arguments.b, b_offset, Step::n);
+        simt.barrier();
+        typename Step::C c[parts] = {};
+        Step::template multiply<parts>(simt, Step::load(simt, 0, stride), Step::load(simt, b_offset, stride), c);
+        for (int part = 0; part < parts; part++) {
+            for (int r = 0; r < Step::registers; r++) {
+                const int row = Step::row(simt.lane(), r), column = Step::column(simt.lane(), r);
+                simt.template store<int32_t>(arguments.c + (part * Step::m + row) * Step::n + column, c[part].value[r]);
+            }
+        }
+    }
+};
+
+template <class Arch, int parts> void check_step(const char * name) {
+    using Step    = typename Arch::template Int8Step<parts>;
+    using Product = StepProduct<Step, parts>;
+    std::mt19937         random(parts);
+    std::vector<int8_t>  a(Step::m * 32), b(Step::n * 32);
+    std::vector<int32_t> c(parts * Step::m * Step::n, 12345);
+    for (std::vector<int8_t> * values : { &a, &b }) {
+        for (int8_t & value : *values) {
+            value = int8_t(random());
+        }
+    }
+    const host::Region regions[] = { { a.data(), a.size(), false, "a" }, { b.data(), b.size(), false, "b" }, { c.data(), 4 * c.size(), true, "c" } };
+    const host::Launch launch    = { name, { 1, 1, 1 }, Arch::wave_size, Product::lds_bytes, regions, 3, 1 };
+    const std::string  fault     = host::launch<Product, host::HostSimt<Arch, true>>(launch, { a.data(), b.data(), c.data() });
+    if (fault != "") {
+        wrong(fault);
+    }
+    for (size_t i = 0; i < c.size(); i++) {
+        const int part = int(i) / (Step::m * Step::n), row = int(i) / Step::n % Step::m, column = int(i) % Step::n;
+        int       sum  = 0;
+        for (int k = part * 32 / parts; k < (part + 1) * 32 / parts; k++) {
+            sum += a[row * 32 + k] * b[column * 32 + k];
+        }
+        if (c[i] != sum) {
+            wrong(std::string(name) + ": part " + std::to_string(part) + " of C[" + std::to_string(row) + "][" + std::to_string(column) + "] is " +
+                  std::to_string(c[i]) + ", expected " + std::to_string(sum));
+        }
+    }
+    // A lane must find the scales of its registers side by side.
+    for (uint32_t lane = 0; lane < Arch::wave_size; lane++) {
+        for (int r = 0; r < Step::registers; r++) {
+            if (Step::row_position(Step::row(lane, r)) != Step::first_row_position(lane) + r % Step::rows_per_lane) {
+                wrong(std::string(name) + ": position of row " + std::to_string(Step::row(lane, r)));
+            }
+        }
+    }
+}
+
+template <class Arch> void check_steps(const char * name) {
+    check_step<Arch, 1>(name);
+    check_step<Arch, 2>(name);
 }
 
 void check_dot4() {
@@ -186,6 +266,15 @@ int main(int count, char ** values) {
     const std::string mode = count > 1 ? values[1] : "";
     if (mode == "products") {
         for_each_product([](auto architecture, auto matrix, const char * name) { check_products<decltype(architecture), decltype(matrix)>(name); });
+    } else if (mode == "steps") {
+        check_steps<arch::Gcn>("gcn");
+        check_steps<arch::Cdna2>("cdna2");
+        check_steps<arch::Cdna3>("cdna3");
+        check_steps<arch::Cdna4>("cdna4");
+        check_steps<arch::Rdna2>("rdna2");
+        check_steps<arch::Rdna3>("rdna3");
+        check_steps<arch::Rdna3_5>("rdna3.5");
+        check_steps<arch::Rdna4>("rdna4");
     } else if (mode == "dot4") {
         check_dot4();
     } else if (mode == "layouts") {

@@ -1,7 +1,8 @@
-// A device kernel that uses every member of the Simt and the Int8Matrix of the family named by TEST_FAMILY, through the
+// A device kernel that uses every member of the Simt and the Int8Step of the family named by TEST_FAMILY, through the
 // same templates as the real kernels. Compiled for each target and looked at as assembly.
 #include "arch/all.h"
 #include "platform/hip/simt.h"
+#include "single_instruction.h"
 
 using namespace wavesmith;
 using Arch = arch::TEST_FAMILY;
@@ -48,13 +49,36 @@ template <class Matrix> struct Product {
         Product<Matrix>::run(Simt(), { a, b, c });                 \
     }
 
-PRODUCT(product_32, Arch::Int8Matrix<32>)
-PRODUCT(product_16, Arch::Int8Matrix<16>)
+// A dot4 step as if it were an instruction of 32 values.
+struct Dot4 : Arch::Int8Step<1> {
+    using Step = Arch::Int8Step<1>;
+    static constexpr int k = 32;
+    template <class S> WAVESMITH_DEVICE static auto load_a(const S & simt, uint32_t offset, uint32_t stride) { return Step::load(simt, offset, stride); }
+    template <class S> WAVESMITH_DEVICE static auto load_b(const S & simt, uint32_t offset, uint32_t stride) { return Step::load(simt, offset, stride); }
+    template <class S, class Operand> WAVESMITH_DEVICE static void multiply(const S & simt, const Operand & a, const Operand & b, C & c) {
+        C parts[1] = { c };
+        Step::multiply<1>(simt, a, b, parts);
+        c = parts[0];
+    }
+};
+
 #if defined(__gfx90a__)
+PRODUCT(product, arch::Mfma16x16x16)
 PRODUCT(product_32x32x8, arch::Mfma32x32x8)
+#elif defined(__gfx942__)
+PRODUCT(product, arch::Mfma16x16x32)
+PRODUCT(product_32x32x16, arch::Mfma32x32x16)
 #elif defined(__gfx950__)
+PRODUCT(product, arch::Mfma32x32x32)
+PRODUCT(product_32x32x16, arch::Mfma32x32x16)
 PRODUCT(product_16x16x32, arch::Mfma16x16x32)
 PRODUCT(product_16x16x64, arch::Mfma16x16x64)
+#elif defined(__GFX11__)
+PRODUCT(product, arch::Wmma16x16x16Rdna3)
+#elif defined(__GFX12__)
+PRODUCT(product, arch::Wmma16x16x16Rdna4)
+#else
+PRODUCT(product, Dot4)
 #endif
 
 KERNEL ids(uint32_t * out) {

@@ -20,6 +20,7 @@
 #include "platform/host/launch.h"
 #include "platform/host/options.h"
 #include "platform/host/simt.h"
+#include "single_instruction.h"
 
 using namespace wavesmith;
 using host::Launch;
@@ -387,7 +388,7 @@ struct Mistake {
                 break;
             case 10:  // two different wave operations
                 if (culprit) {
-                    using Matrix = typename Simt::Arch::template Int8Matrix<32>;
+                    using Matrix = arch::Select<Simt::wave_size == 32, arch::Wmma16x16x16Rdna3, arch::Mfma16x16x32>;
                     typename Matrix::A a = {};
                     typename Matrix::B b = {};
                     typename Matrix::C c = {};
@@ -411,7 +412,7 @@ struct Mistake {
                 }
                 break;
             case 14: {  // RDNA3: lanes 16-31 must repeat lanes 0-15
-                using Matrix = arch::Rdna3::Int8Matrix<32>;
+                using Matrix = arch::Wmma16x16x16Rdna3;
                 if constexpr (Simt::wave_size == 32) {
                     Matrix::A a = {};
                     Matrix::B b = {};

@@ -12,29 +12,34 @@ CLANG = shutil.which("clang++-22")
 pytestmark = pytest.mark.skipif(CLANG is None, reason="clang++-22 is not installed; it compiles for AMD targets without ROCm")
 
 WMMA = "v_wmma_i32_16x16x16_iu8"
-# Target -> family, instructions of Int8Matrix<32> and Int8Matrix<16>, dot4.
+# Target -> family, instruction of the kernel "product", dot4.
 TARGETS = {
-    "gfx906": ("Gcn", "v_dot4_i32_i8", "v_dot4_i32_i8", "v_dot4_i32_i8"),
-    "gfx90a": ("Cdna2", "v_mfma_i32_16x16x16i8", "v_mfma_i32_16x16x16i8", "v_dot4c_i32_i8"),
-    "gfx942": ("Cdna3", "v_mfma_i32_16x16x32_i8", "v_mfma_i32_32x32x16_i8", "v_dot4c_i32_i8"),
-    "gfx950": ("Cdna4", "v_mfma_i32_32x32x32_i8", "v_mfma_i32_32x32x16_i8", "v_dot4c_i32_i8"),
-    "gfx1030": ("Rdna2", "v_dot4c_i32_i8", "v_dot4c_i32_i8", "v_dot4c_i32_i8"),
-    "gfx1100": ("Rdna3", WMMA, WMMA, "v_dot4_i32_iu8"),
-    "gfx1151": ("Rdna3_5", WMMA, WMMA, "v_dot4_i32_iu8"),
-    "gfx1200": ("Rdna4", WMMA, WMMA, "v_dot4_i32_iu8"),
-    "gfx1201": ("Rdna4", WMMA, WMMA, "v_dot4_i32_iu8"),
+    "gfx906": ("Gcn", "v_dot4_i32_i8", "v_dot4_i32_i8"),
+    "gfx90a": ("Cdna2", "v_mfma_i32_16x16x16i8", "v_dot4c_i32_i8"),
+    "gfx942": ("Cdna3", "v_mfma_i32_16x16x32_i8", "v_dot4c_i32_i8"),
+    "gfx950": ("Cdna4", "v_mfma_i32_32x32x32_i8", "v_dot4c_i32_i8"),
+    "gfx1030": ("Rdna2", "v_dot4c_i32_i8", "v_dot4c_i32_i8"),
+    "gfx1100": ("Rdna3", WMMA, "v_dot4_i32_iu8"),
+    "gfx1151": ("Rdna3_5", WMMA, "v_dot4_i32_iu8"),
+    "gfx1200": ("Rdna4", WMMA, "v_dot4_i32_iu8"),
+    "gfx1201": ("Rdna4", WMMA, "v_dot4_i32_iu8"),
 }
 # Further kernels with an instruction of their own.
 MORE = {
     "gfx90a": {"product_32x32x8": "v_mfma_i32_32x32x8i8"},
-    "gfx950": {"product_16x16x32": "v_mfma_i32_16x16x32_i8", "product_16x16x64": "v_mfma_i32_16x16x64_i8"},
+    "gfx942": {"product_32x32x16": "v_mfma_i32_32x32x16_i8"},
+    "gfx950": {
+        "product_32x32x16": "v_mfma_i32_32x32x16_i8",
+        "product_16x16x32": "v_mfma_i32_16x16x32_i8",
+        "product_16x16x64": "v_mfma_i32_16x16x64_i8",
+    },
 }
-KERNELS = ("product_32", "product_16", "ids", "exchange", "reverse", "reverse_static", "unaligned", "dot", "odd_size")
+KERNELS = ("product", "ids", "exchange", "reverse", "reverse_static", "unaligned", "dot", "odd_size")
 
 
 def compile_kernels(target: str, *arguments: str) -> subprocess.CompletedProcess:
     command = [CLANG, "-x", "hip", "-std=c++17", f"--offload-arch={target}", "-nogpulib", "-nogpuinc", "-O3", "-Wall", "-Wextra", "-Werror"]
-    command += [f"-DTEST_FAMILY={TARGETS[target][0]}", "-I", str(BACKEND), *arguments, str(TESTS / "device_kernel.hip")]
+    command += [f"-DTEST_FAMILY={TARGETS[target][0]}", "-I", str(BACKEND), "-I", str(TESTS), *arguments, str(TESTS / "device_kernel.hip")]
     return subprocess.run(command, check=False, capture_output=True, text=True, timeout=300)
 
 
@@ -73,22 +78,20 @@ def test_all_kernels_without_scratch_or_spills(assembly, target):
 
 
 def test_matrix_instructions(assembly, target):
-    family, for_32, for_16, _ = TARGETS[target]
-    times = 64 if family in ("Gcn", "Rdna2") else 1  # dot4: 4 x 4 results of 16 values
-    assert count(assembly["product_32"], for_32) == times
-    assert count(assembly["product_16"], for_16) == times
+    family, mnemonic, _ = TARGETS[target]
+    times = 128 if family in ("Gcn", "Rdna2") else 1  # dot4: 4 x 4 results of 32 values
+    assert count(assembly["product"], mnemonic) == times
     for name, mnemonic in MORE.get(target, {}).items():
         assert count(assembly[name], mnemonic) == 1
 
 
 def test_matrix_operands_are_signed(assembly, target):
     """The iu8 forms take signedness as operand bits, and clamp must not be set."""
-    for name in ("product_32", "product_16"):
-        for line in re.findall(r"^\s+v_wmma.*$", assembly[name], flags=re.MULTILINE):
-            assert "neg_lo:[1,1,0]" in line and "clamp" not in line
+    for line in re.findall(r"^\s+v_wmma.*$", assembly["product"], flags=re.MULTILINE):
+        assert "neg_lo:[1,1,0]" in line and "clamp" not in line
     (line,) = re.findall(r"^\s+v_dot4.*$", assembly["dot"], flags=re.MULTILINE)
-    assert count(line + "\n", TARGETS[target][3]) == 1
-    assert ("neg_lo:[1,1,0]" in line) == (TARGETS[target][3] == "v_dot4_i32_iu8") and "clamp" not in line
+    assert count(line + "\n", TARGETS[target][2]) == 1
+    assert ("neg_lo:[1,1,0]" in line) == (TARGETS[target][2] == "v_dot4_i32_iu8") and "clamp" not in line
 
 
 def test_wide_accesses(assembly, target):

@@ -16,24 +16,22 @@ DOCUMENTED_ROW = {
     "cdna2": lambda lane, r: 4 * (lane // 16) + r,
     "cdna2_32x32x8": lambda lane, r: 8 * (r // 4) + 4 * (lane // 32) + r % 4,
     "cdna3": lambda lane, r: 4 * (lane // 16) + r,
-    "cdna3_16": lambda lane, r: 8 * (r // 4) + 4 * (lane // 32) + r % 4,
+    "cdna3_32x32x16": lambda lane, r: 8 * (r // 4) + 4 * (lane // 32) + r % 4,
     "cdna4": lambda lane, r: 8 * (r // 4) + 4 * (lane // 32) + r % 4,
-    "cdna4_16": lambda lane, r: 8 * (r // 4) + 4 * (lane // 32) + r % 4,
+    "cdna4_32x32x16": lambda lane, r: 8 * (r // 4) + 4 * (lane // 32) + r % 4,
     "cdna4_16x16x64": lambda lane, r: 4 * (lane // 16) + r,
 }
 # Wave size, m, n, k and result registers.
 SHAPES = {
-    "gcn": (64, 64, 16, 16, 16),
-    "rdna2": (32, 32, 16, 16, 16),
     "rdna3": (32, 16, 16, 16, 8),
     "rdna3.5": (32, 16, 16, 16, 8),
     "rdna4": (32, 16, 16, 16, 8),
     "cdna2": (64, 16, 16, 16, 4),
     "cdna2_32x32x8": (64, 32, 32, 8, 16),
     "cdna3": (64, 16, 16, 32, 4),
-    "cdna3_16": (64, 32, 32, 16, 16),
+    "cdna3_32x32x16": (64, 32, 32, 16, 16),
     "cdna4": (64, 32, 32, 32, 16),
-    "cdna4_16": (64, 32, 32, 16, 16),
+    "cdna4_32x32x16": (64, 32, 32, 16, 16),
     "cdna4_16x16x64": (64, 16, 16, 64, 4),
 }
 
@@ -51,6 +49,10 @@ def layouts(program) -> dict[str, dict[str, list[tuple[int, ...]]]]:
         kind, name, *numbers = line.split()
         table[kind][name].append(tuple(map(int, numbers)))
     return table
+
+
+def test_steps_are_exact(program):
+    run_program(program, "steps")
 
 
 @pytest.mark.parametrize("environment", [{}, {"WAVESMITH_HOST_ORDER": "3"}, {"WAVESMITH_HOST_RACECHECK": "1"}], ids=["plain", "order", "racecheck"])
@@ -94,10 +96,3 @@ def test_operands_lie_where_documented(layouts, name):
     for _, _, _, operand_bytes, lane, row, first_k in layouts["operand"][name]:
         assert operand_bytes == k // lanes_of_k
         assert (row, first_k) == (lane % n, operand_bytes * (lane // n) if lanes_of_k > 1 else 0)
-
-
-@pytest.mark.parametrize("name", ["gcn", "rdna2"])
-def test_dot4_results_lie_in_blocks_of_four_by_four(layouts, name):
-    groups = SHAPES[name][0] // 4
-    for lane, r, row, column in layouts["result"][name]:
-        assert (row, column) == (lane % groups + groups * (r // 4), lane // groups + 4 * (r % 4))

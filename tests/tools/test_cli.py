@@ -154,3 +154,9 @@ def test_termination_is_an_error_line_not_a_traceback(tmp_path: Path) -> None:
     _, message = process.communicate(timeout=30)
     assert process.returncode == 130
     assert message == "error: stopped by SIGTERM\n"
+
+
+def test_signal_handlers_are_put_back() -> None:
+    before = [signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)]
+    assert cli.main(["--version"]) == 0
+    assert [signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)] == before

@@ -6,6 +6,7 @@ import errno
 import importlib
 import signal
 import sys
+from collections.abc import Callable
 from types import FrameType
 
 import click
@@ -61,8 +62,8 @@ def command(ctx: click.Context) -> None:
 
 def main(arguments: list[str] | None = None) -> int:
     """Run the command line and return the exit status; every failure is one `error:` line on stderr."""
+    restore = _unwind_on_termination()
     try:
-        _stop_children_on_termination()
         result = command.main(args=arguments, prog_name="wavesmith", standalone_mode=False)
         return result if isinstance(result, int) and not isinstance(result, bool) else 0
     except (KeyboardInterrupt, click.Abort):
@@ -75,17 +76,28 @@ def main(arguments: list[str] | None = None) -> int:
         return _reader_gone()
     except Exception as error:  # noqa: BLE001 - the last resort: a traceback never reaches the terminal
         return _unexpected(error)
+    finally:
+        restore()
 
 
-def _stop_children_on_termination() -> None:
-    """SIGTERM and SIGHUP unwind like Ctrl-C, so that running compilers are stopped and partial files removed."""
+def _unwind_on_termination() -> Callable[[], None]:
+    """SIGTERM and SIGHUP unwind like Ctrl-C, so that running compilers are stopped and partial files removed.
+
+    Returns the function that puts the previous handlers back, for callers that live on after `main`.
+    """
 
     def stop(number: int, _frame: FrameType | None) -> None:
         raise Interrupted(f"stopped by {signal.Signals(number).name}")
 
-    for number in (signal.SIGTERM, signal.SIGHUP):
-        if signal.getsignal(number) is signal.SIG_DFL:
-            signal.signal(number, stop)
+    replaced = [number for number in (signal.SIGTERM, signal.SIGHUP) if signal.getsignal(number) is signal.SIG_DFL]
+    for number in replaced:
+        signal.signal(number, stop)
+
+    def restore() -> None:
+        for number in replaced:
+            signal.signal(number, signal.SIG_DFL)
+
+    return restore
 
 
 def _fail(message: str, status: int) -> int:

@@ -1,5 +1,5 @@
 // The SIMT platform (platform/simt.h) on an NVIDIA GPU. It exists to run kernels on a GPU when no AMD card is at hand:
-// families of wave size 32 whose Int8Matrix is made of dot4, that is rdna2.
+// families of wave size 32 whose Int8Step is made of dot4, that is rdna2.
 #pragma once
 
 #include <string.h>

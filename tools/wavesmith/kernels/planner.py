@@ -32,6 +32,8 @@ MOST_THREADS = 256
 WAVE_COUNTS = (1, 2, 3, 4, 8)
 # Registers of a lane for addresses, counters and what the compiler keeps at hand, as compiled kernels show them.
 OTHER_REGISTERS = 32
+# The estimate must leave this many, since compilers need some more where few are left.
+REGISTER_MARGIN = 16
 # Families of which the host library has every row; of the others it has the narrowest and the widest, which keeps its build short.
 HOST_FAMILIES = ("rdna3",)
 
@@ -144,7 +146,7 @@ def faults(plan: Plan, quants: Iterable[Quant], family: Family) -> list[str]:
         need = needs(plan, quant, family)
         if need.lds > family.lds_bytes:
             found.append(f"{quant.name}: {need.lds} bytes of LDS, a workgroup has {family.lds_bytes}")
-        if need.accumulators > MOST_ACCUMULATORS or need.registers > family.vgprs_per_wave:
+        if need.accumulators > MOST_ACCUMULATORS or need.registers + REGISTER_MARGIN > family.vgprs_per_wave:
             found.append(f"{quant.name}: {need.accumulators} accumulators, {need.registers} registers in all")
     return found
 

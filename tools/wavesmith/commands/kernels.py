@@ -42,10 +42,11 @@ def plan_command(check: bool, write: bool) -> None:
     from ..kernels import definitions, plan_report, planner
 
     rows = planner.table()
-    if write:
+    found = planner.problems(rows)
+    if write and not found:
         planner.write(rows)
-    found = planner.problems(rows if not check else definitions.plans())
-    if not planner.is_current(rows) and check:
+    if check and not planner.is_current(rows):
+        found += planner.problems(definitions.plans())
         found.append(f"backend/{planner.FILE} is not what the planner writes: run `{planner.COMMAND}`")
     console = Console(width=None if Console().is_terminal else 140)
     console.print(plan_report.table(rows))

@@ -10,6 +10,8 @@
 //     value       = scale[0] * float(s[0]);    two parts: value = fma(scale[1], float(s[1]), value)
 //     accumulator = fma(d, value, accumulator)
 //     accumulator = fma(-minimum[i], d * float(t[i]), accumulator)    for each minimum
+// or, for a type whose scales may be as large as an f32 can be (scale_last),
+//     accumulator = fma(scale[0], d * float(s[0]), accumulator)
 // in f32, starting from 0: the same whatever the tile, the family, the grid, the number of columns or the place in the batch.
 // |s| <= 64 * 127 * 128 < 2^22, so float(s) is exact. Error of a step against exact arithmetic on the quantised values: at
 // most four roundings, 4 * 2^-24 of the sum of magnitudes.

@@ -270,6 +270,19 @@ template <class Quant, class Tile, class Matrix> class MmqAccumulators {
             value[p] = arch::add(sums_of(sums.part[0], p), arch::pair(-sum_bias, -sum_bias));
         }
         arch::schedule_fence();
+        if constexpr (Quant::scale_last) {
+            static_assert(Quant::parts == 1 && Quant::minimums == 0, "scale_last: one sum, no minimum");
+            WAVESMITH_UNROLL
+            for (int p = 0; p < pairs; ++p) {
+                value[p] = arch::multiply(column_factors.value[factor_count - 1][p / (rows / 2)], value[p]);
+            }
+            arch::schedule_fence();
+            WAVESMITH_UNROLL
+            for (int p = 0; p < pairs; ++p) {
+                accumulators[p] = arch::fma(scales.value[0][p % (rows / 2)], value[p], accumulators[p]);
+            }
+            return;
+        }
         WAVESMITH_UNROLL
         for (int p = 0; p < pairs; ++p) {
             value[p] = arch::multiply(scales.value[0][p % (rows / 2)], value[p]);

@@ -28,8 +28,8 @@ template <class Quant, class Tile, class Matrix, uint32_t threads> class MmqWeig
         return uint32_t(row < last ? row : last) * uint32_t(arguments.nb01);
     }
 
-    // Whether values from `k` on exist. Blocks of 256 are whole tiles.
-    WAVESMITH_DEVICE static bool exists(const MmqArguments & arguments, int32_t k) { return Quant::block_values == 256 || k < arguments.k; }
+    // Whether values from `k` on exist. Blocks of 128 and 256 make whole tiles.
+    WAVESMITH_DEVICE static bool exists(const MmqArguments & arguments, int32_t k) { return Quant::block_values % Tile::tile_k == 0 || k < arguments.k; }
 
   public:
     template <class Simt> WAVESMITH_DEVICE MmqWeights(const Simt & simt, const MmqArguments & arguments, int32_t row0) {

@@ -41,17 +41,22 @@
 #if defined(__HIP__) && defined(__HIP_DEVICE_COMPILE__)
 #    define WAVESMITH_DEVICE __attribute__((device)) __attribute__((always_inline))
 #    define WAVESMITH_DEVICE_COMPILE 1
+#    define WAVESMITH_TABLE __attribute__((device)) constexpr
 #    define WAVESMITH_UNROLL _Pragma("unroll")
 #elif defined(__CUDACC__) || defined(__HIP__)
 #    define WAVESMITH_DEVICE __attribute__((host)) __attribute__((device)) inline
+#    define WAVESMITH_TABLE static __attribute__((device)) const
 #    define WAVESMITH_UNROLL _Pragma("unroll")
 #    if defined(__CUDA_ARCH__)
 #        define WAVESMITH_DEVICE_COMPILE 1
 #    endif
 #else
 #    define WAVESMITH_DEVICE inline
+#    define WAVESMITH_TABLE constexpr
 #    define WAVESMITH_UNROLL
 #endif
+
+// WAVESMITH_TABLE begins the definition of an array of constants that kernels read: WAVESMITH_TABLE uint32_t squares[] = { 0, 1, 4 };
 
 namespace wavesmith {
 

@@ -35,7 +35,8 @@ static std::vector<float> random_values(size_t count, unsigned seed) {
 
 static std::vector<char> encode(ggml_type type, const std::vector<float> & values, int64_t rows, int64_t row_values) {
     std::vector<char> bytes(rows * ggml_row_size(type, row_values));
-    ggml_quantize_chunk(type, values.data(), bytes.data(), 0, rows, row_values, nullptr);
+    const std::vector<float> importance(row_values, 1.0f);
+    ggml_quantize_chunk(type, values.data(), bytes.data(), 0, rows, row_values, ggml_quantize_requires_imatrix(type) ? importance.data() : nullptr);
     return bytes;
 }
 

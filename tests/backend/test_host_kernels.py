@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
-from gguf.constants import GGML_QUANT_SIZES, GGMLQuantizationType
 from wavesmith import host_library, ops, reference
 from wavesmith.errors import KernelFault
+from wavesmith.gguf_types import gguf_type
 from wavesmith.host_library import FAMILIES, Operand
 from wavesmith.random_weights import random_weights
 from wavesmith.reference import INTEGER_TYPES
@@ -35,9 +35,9 @@ def f32_operand(array: np.ndarray, order: tuple[int, int, int, int] = (3, 2, 1, 
 
 def weight_operand(name: str, w: np.ndarray, k: int) -> Operand:
     """uint8 [ne03, ne02, M, row_bytes] as a tensor."""
-    kind = GGMLQuantizationType[name]
+    kind = gguf_type(name)
     ne = (k, w.shape[2], w.shape[1], w.shape[0])
-    return Operand(int(kind), w.reshape(-1), ne, (GGML_QUANT_SIZES[kind][1], w.strides[2], w.strides[1], w.strides[0]))
+    return Operand(kind.number, w.reshape(-1), ne, (kind.block_bytes, w.strides[2], w.strides[1], w.strides[0]))
 
 
 @pytest.mark.parametrize("name", ["Q4_K", "Q5_0", "F16"])
@@ -87,7 +87,7 @@ def test_output_rows_with_room_between_them():
     assert (wide[0, 0, :, m:] == 123.0).all()
 
 
-@pytest.mark.parametrize("name", INTEGER_TYPES)
+@pytest.mark.parametrize("name", [name for name in INTEGER_TYPES if name not in ("MXFP4", "NVFP4")])  # these have no NaN
 def test_scales_that_are_not_finite_stay_in_their_row(name):
     m, k = 19, 512
     w = weights_of(name, m, k)

@@ -6,8 +6,8 @@ import shutil
 import subprocess
 
 import pytest
-from gguf.constants import GGML_QUANT_SIZES, GGMLQuantizationType
 from wavesmith.errors import BadInput, CannotBuild
+from wavesmith.gguf_types import GgufType, gguf_type
 from wavesmith.kernels import compile as kernels_compile
 from wavesmith.kernels import compiler, definitions, device_source, manifest, planner
 from wavesmith.kernels.families import families
@@ -16,9 +16,7 @@ from wavesmith.targets import KERNEL_TARGETS, resolve
 
 def test_definitions_agree_with_gguf():
     for quant in definitions.quants():
-        kind = GGMLQuantizationType(quant.ggml_type)
-        assert kind.name == quant.struct
-        assert GGML_QUANT_SIZES[kind] == (quant.block_values, quant.block_bytes)
+        assert gguf_type(quant.struct) == GgufType(quant.struct, quant.ggml_type, quant.block_values, quant.block_bytes)
         assert quant.parts in (1, 2)
 
 

@@ -8,6 +8,7 @@ import wavesmith
 from gguf import GGMLQuantizationType
 from wavesmith import host_library, ops, reference
 from wavesmith.errors import CannotRun
+from wavesmith.gguf_types import gguf_type
 from wavesmith.random_weights import random_weights
 
 FAMILIES = host_library.FAMILIES
@@ -172,21 +173,80 @@ def test_integer_sums_are_exact(name):
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-def test_integer_sums_are_exact_on_every_family(family):
-    w, x = w_of("Q3_K", 33, 256), x_of(18, 256)
-    sums = checked("Q3_K", w, x, family)[1]
-    assert np.array_equal(sums, reference.integer_sums("Q3_K", w, reference.quantize_activations(x).q))
+@pytest.mark.parametrize("name", INTEGER_TYPES)
+def test_integer_sums_are_exact_on_every_family(name, family):
+    w, x = w_of(name, 33, 256), x_of(18, 256)
+    sums = checked(name, w, x, family)[1]
+    assert np.array_equal(sums, reference.integer_sums(name, w, reference.quantize_activations(x, name).q))
+
+
+@pytest.mark.parametrize("blocks", [1, 2, 3, 5])
+@pytest.mark.parametrize("name", INTEGER_TYPES)
+def test_k_of_any_number_of_blocks(name, blocks):
+    k = blocks * gguf_type(name).block_values
+    w, x = w_of(name, 21, k), x_of(9, k)
+    out, sums = checked(name, w, x, "rdna3")
+    assert np.array_equal(sums, reference.integer_sums(name, w, reference.quantize_activations(x, name).q))
+    assert nmse(out, quantized_product(name, w, x)) < 1e-12
+
+
+@pytest.mark.parametrize(("name", "entries"), [("IQ1_S", 2048), ("IQ2_XXS", 256), ("IQ2_XS", 512), ("IQ2_S", 1024), ("IQ3_XXS", 256), ("IQ3_S", 512)])
+def test_every_entry_of_a_codebook(name, entries):
+    """So many random blocks that each entry is met, with a few activations each."""
+    w, x = w_of(name, 256, 1024), x_of(3, 1024)
+    runs = np.abs(reference.unpack_integers(name, w).astype(int)).reshape(-1, 4 if name.startswith("IQ3") else 8)
+    if name == "IQ1_S":
+        runs = np.round(reference.unpack_integers(name, w) / 8).reshape(-1, 8)
+    assert len(np.unique(runs, axis=0)) == entries
+    sums = checked(name, w, x, "rdna3")[1]
+    assert np.array_equal(sums, reference.integer_sums(name, w, reference.quantize_activations(x, name).q))
+
+
+def mxfp4_rows(exponents: np.ndarray) -> np.ndarray:
+    """uint8 [M, blocks * 17] with these E8M0 bytes [M, blocks] and random weights."""
+    codes = np.random.default_rng(4).integers(0, 256, (*exponents.shape, 16), np.uint8)
+    return np.concatenate((exponents[..., None].astype(np.uint8), codes), axis=-1).reshape(len(exponents), -1)
+
+
+def test_every_scale_of_mxfp4():
+    """From subnormal scales to the largest: right, or infinite where f32 ends."""
+    w, x = mxfp4_rows(np.arange(256)[:, None]), x_of(5, 32)
+    out = ops.mul_mat("MXFP4", w, x)
+    integers = reference.unpack_integers("MXFP4", w).astype(np.float64)
+    expected = np.ldexp(reference.quantize_activations(x, "MXFP4").values[:, :32] @ integers.T, np.arange(256) - 128)
+    over = np.abs(expected) > float(np.finfo(np.float32).max)
+    assert 0 < over.sum() < over.size
+    assert np.array_equal(np.isinf(out), over)
+    assert np.array_equal(np.sign(out), np.sign(expected))
+    assert np.allclose(out[~over], expected[~over], rtol=1e-6, atol=2.0**-148)
+
+
+@pytest.mark.parametrize(("centre", "size"), [(4, 1.0), (4, 1e30), (60, 1e-20), (128, 1e-30), (128, 1e30), (200, 1e3), (246, 1e-3), (246, 1e-30)])
+def test_mxfp4_far_from_one(centre, size):
+    """Scales and activations of any size whose product is an f32: nothing overflows on the way."""
+    w = mxfp4_rows(np.random.default_rng(5).integers(centre - 4, centre + 4, (20, 8)))
+    x = x_of(5, 256) * np.float32(size)
+    expected = quantized_product("MXFP4", w, x)
+    assert np.abs(expected).max() < 1e38
+    assert np.allclose(ops.mul_mat("MXFP4", w, x), expected, rtol=1e-5, atol=1e-6 * np.abs(expected).max() + 2.0**-145)
+
+
+def test_every_scale_of_nvfp4():
+    codes = np.random.default_rng(6).integers(0, 256, (64, 32), np.uint8)
+    w = np.concatenate((np.arange(256, dtype=np.uint8).reshape(64, 4), codes), axis=1)
+    x = x_of(5, 64)
+    assert np.allclose(ops.mul_mat("NVFP4", w, x), quantized_product("NVFP4", w, x), rtol=1e-6, atol=1e-3)
+    w[:] = 0x7F  # a NaN of E4M3, which ggml takes for 0
+    assert not ops.mul_mat("NVFP4", w, x).any()
 
 
 def checked(name: str, w: np.ndarray, x: np.ndarray, family: str) -> tuple[np.ndarray, np.ndarray]:
     """Result and integer sums of the checked kernels."""
-    from gguf.constants import GGML_QUANT_SIZES
-
-    kind = GGMLQuantizationType[name]
+    kind = gguf_type(name)
     (m, row), (n, k) = w.shape, x.shape
     out, sums = np.empty((n, m), np.float32), np.full((n, m, k // reference.scale_group(name)), 1 << 30, np.int32)
     host_library.mul_mat_raw(
-        host_library.Operand(int(kind), w.reshape(-1), (k, m, 1, 1), (GGML_QUANT_SIZES[kind][1], row, row * m, row * m)),
+        host_library.Operand(kind.number, w.reshape(-1), (k, m, 1, 1), (kind.block_bytes, row, row * m, row * m)),
         host_library.Operand(0, x.view(np.uint8).reshape(-1), (k, n, 1, 1), (4, 4 * k, 4 * k * n, 4 * k * n)),
         host_library.Operand(0, out.view(np.uint8).reshape(-1), (m, n, 1, 1), (4, 4 * m, 4 * m * n, 4 * m * n)),
         family=family,
@@ -195,9 +255,9 @@ def checked(name: str, w: np.ndarray, x: np.ndarray, family: str) -> tuple[np.nd
     return out, sums
 
 
-@pytest.mark.parametrize("name", [*INTEGER_TYPES, "F16", "BF16", "F32", "IQ2_XXS", "Q8_1"])
+@pytest.mark.parametrize("name", [*INTEGER_TYPES, "F16", "BF16", "F32", "IQ1_M", "Q8_1"])
 def test_scale_groups_agree(name):
-    assert host_library.scale_group(int(GGMLQuantizationType[name])) == reference.scale_group(name)
+    assert host_library.scale_group(gguf_type(name).number) == reference.scale_group(name)
 
 
 # mul_mat_id ----------------------------------------------------------------------------------------------------------
@@ -208,7 +268,7 @@ def by_expert(name: str, w: np.ndarray, x: np.ndarray, ids: np.ndarray) -> np.nd
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-@pytest.mark.parametrize("name", ["Q4_K", "Q2_K", "Q8_0", "IQ4_NL", "F16"])
+@pytest.mark.parametrize("name", ["Q4_K", "Q2_K", "Q8_0", "IQ4_NL", "IQ2_XS", "MXFP4", "NVFP4", "F16"])
 def test_mul_mat_id(name, family):
     experts, m, k, n, used = 5, 37, 256, 20, 3
     w = w_of(name, experts * m, k).reshape(experts, m, -1)
@@ -243,7 +303,7 @@ IDS = np.zeros((2, 1), np.int32)
 
 REFUSED = {
     "unknown type": (lambda: ops.mul_mat("Q9_Z", W, X), "wtype to be one of Q2_K.*got 'Q9_Z'"),
-    "type without kernel": (lambda: ops.mul_mat(GGMLQuantizationType.IQ2_XXS, W, X), "wtype to be one of.*IQ2_XXS"),
+    "type without kernel": (lambda: ops.mul_mat(GGMLQuantizationType.IQ1_M, W, X), "wtype to be one of.*IQ1_M"),
     "type number": (lambda: ops.mul_mat(12, W, X), "wtype to be one of.*got 12"),
     "family": (lambda: ops.mul_mat("Q4_K", W, X, family="rdna9"), "family to be one of gcn.*got 'rdna9'"),
     "variant": (lambda: ops.mul_mat("Q4_K", W, X, variant="nope"), "variant to be None or one of.*got 'nope'"),

@@ -2,20 +2,36 @@
 
 from __future__ import annotations
 
+import contextlib
+
 import numpy as np
 import pytest
 from gguf import GGMLQuantizationType, quants
 from wavesmith import reference
+from wavesmith.gguf_types import gguf_type
 from wavesmith.random_weights import random_weights
 
 # Where a block's scales lie, and the bytes that make every scale 1 and every minimum 0.
 ONE = np.array([1.0], np.float16).view(np.uint8)
 
 
+def codebook_unit(name: str, blocks: np.ndarray) -> None:
+    """Makes the groups' scales 1 in units of 1/8 (IQ3_XXS: 1/4, IQ3_S: 1), and the block's scale the inverse of that unit."""
+    blocks[:, :2] = np.array([{"IQ3_XXS": 4.0, "IQ3_S": 1.0}.get(name, 8.0)], np.float16).view(np.uint8)
+    if name == "IQ1_S":
+        blocks[:, 35::2] &= 0x8F
+    elif name == "IQ2_XXS":
+        blocks[:, 9::8] &= 0x0F
+    elif name == "IQ3_XXS":
+        blocks[:, 69::4] &= 0x0F
+    else:
+        blocks[:, {"IQ2_XS": 66, "IQ2_S": 74, "IQ3_S": 106}[name] :] = 0
+
+
 def unit_blocks(name: str, count: int) -> np.ndarray:
     """Random blocks whose dequantised values are the integers themselves (Q3_K: the negated integers)."""
     rng = np.random.default_rng(3)
-    blocks = random_weights(name, count, 256 if "K" in name or name == "IQ4_XS" else 32, rng)
+    blocks = random_weights(name, count, gguf_type(name).block_values, rng)
     if name == "Q2_K":
         blocks[:, 80:84] = (*ONE, 0, 0)
     elif name == "Q3_K":
@@ -28,21 +44,78 @@ def unit_blocks(name: str, count: int) -> np.ndarray:
     elif name == "IQ4_XS":
         # Scale 33 is 1: low nibble 1, high bits 2.
         blocks[:, :2], blocks[:, 2:4], blocks[:, 4:8] = ONE, 0xAA, 0x11
+    elif name == "MXFP4":
+        blocks[:, 0] = 128
+    elif name == "NVFP4":
+        blocks[:, :4] = 0x40
     else:
         blocks[:, :2] = ONE
         if name in ("Q4_1", "Q5_1"):
             blocks[:, 2:4] = 0
+        elif name.startswith(("IQ1", "IQ2", "IQ3")):
+            codebook_unit(name, blocks)
     return blocks
 
 
 @pytest.mark.parametrize("name", reference.INTEGER_TYPES)
 def test_integers_are_the_values_when_scales_are_one(name):
     blocks = unit_blocks(name, 64)
-    values = quants.dequantize(blocks, GGMLQuantizationType[name])
+    values = dequantize(name, blocks)
     integers = reference.unpack_integers(name, blocks)
     assert integers.dtype == np.int8
     assert np.array_equal(-values if name == "Q3_K" else values, integers.astype(np.float32))
-    assert len(np.unique(integers)) > 3
+    assert len(np.unique(integers)) > (1 if name == "Q1_0" else 3)
+
+
+def dequantize(name: str, blocks: np.ndarray) -> np.ndarray:
+    """By the gguf package if the installed one can, else by the functions that the tests below check by hand."""
+    with contextlib.suppress(KeyError, NotImplementedError):
+        return quants.dequantize(blocks, GGMLQuantizationType[name])
+    return reference.dequantize(name, blocks)
+
+
+def test_q1_0_by_hand():
+    rows = np.array([[*np.array([0.5], np.float16).view(np.uint8), 0b00000101, *[0] * 14, 0x80]], np.uint8)
+    values = reference.dequantize("Q1_0", rows)
+    assert values.shape == (1, 128)
+    assert np.flatnonzero(values[0] == 0.5).tolist() == [0, 2, 127]
+    assert (values == -0.5).sum() == 125
+
+
+def test_q2_0_by_hand():
+    rows = np.array([[*np.array([3.0], np.float16).view(np.uint8), 0b11100100, *[0b01010101] * 14, 0b10000000]], np.uint8)
+    values = reference.dequantize("Q2_0", rows)
+    assert values.shape == (1, 64)
+    assert values[0, :4].tolist() == [-3, 0, 3, 6]
+    assert values[0, 4:60].tolist() == [0] * 56
+    assert values[0, 60:].tolist() == [-3, -3, -3, 3]
+
+
+def test_mxfp4_by_hand():
+    """Byte j holds weights j and j + 16; 2^(e - 127) times 0, 0.5, 1, 1.5, 2, 3, 4, 6."""
+    rows = np.array([[130, 0xF1, 0x27, *[0] * 14], [0, 0x72, *[0] * 15], [255, 0x12, *[0] * 15]], np.uint8)
+    values = reference.dequantize("MXFP4", rows)
+    assert values[0, [0, 1, 16, 17]].tolist() == [4, 48, -48, 8]
+    assert not values[0, 2:16].any()
+    assert values[1, [0, 16]].tolist() == [2.0**-127, 6 * 2.0**-127]
+    assert values[2, [0, 16]].tolist() == [np.inf, 2.0**127]
+
+
+def test_nvfp4_by_hand():
+    """Groups of 16 with scales 1 (0x38), the smallest 2^-9, the largest 448, and the NaN that counts as 0."""
+    codes = np.full((4, 8), 0xA2, np.uint8)  # 1 and -1
+    codes[0, 0] = 0x57  # 6 and 3
+    values = reference.dequantize("NVFP4", np.concatenate((np.array([0x38, 0x01, 0x7E, 0x7F], np.uint8), codes.reshape(-1)))[None])[0]
+    assert values[[0, 1, 7, 8, 9, 15]].tolist() == [6, 1, 1, 3, -1, -1]
+    assert values[16:32].tolist() == [2.0**-9] * 8 + [-(2.0**-9)] * 8
+    assert values[32:48].tolist() == [448] * 8 + [-448] * 8
+    assert not values[48:].any()
+
+
+@pytest.mark.parametrize("name", ["MXFP4", "NVFP4"])
+def test_small_floats_agree_with_gguf(name):
+    blocks = np.random.default_rng(8).integers(0, 256, (3000, gguf_type(name).block_bytes), np.uint8)
+    assert np.array_equal(reference.dequantize(name, blocks), dequantize(name, blocks).astype(np.float32))
 
 
 @pytest.mark.parametrize("name", reference.INTEGER_TYPES)
@@ -67,7 +140,7 @@ def test_integer_sums_are_exact_at_the_extreme():
 
 
 def test_groups():
-    groups = {"Q6_K": 16, "Q2_K": 64}
+    groups = {"Q6_K": 16, "IQ2_XS": 16, "IQ2_S": 16, "NVFP4": 16, "Q2_K": 64}
     assert all(reference.scale_group(name) == groups.get(name, 32) for name in reference.INTEGER_TYPES)
     assert reference.scale_group("F16") == 0
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from gguf import GGMLQuantizationType
 from wavesmith import reference, stock_worker
 from wavesmith.errors import CannotRun
+from wavesmith.gguf_types import gguf_type
 from wavesmith.random_weights import random_weights
 from wavesmith.stock_ggml import StockFailure, StockGgml, find_library
 
@@ -120,15 +120,13 @@ def test_the_stubs_name_every_function_the_worker_uses():
 
 
 @pytest.mark.build
-@pytest.mark.parametrize("name", ["F32", "F16", "Q4_0", "Q2_K", "Q4_K", "Q6_K", "IQ4_NL", "IQ2_XXS"])
+@pytest.mark.parametrize("name", ["F32", "F16", *reference.INTEGER_TYPES])
 @pytest.mark.parametrize("device", ["CPU", "WAVESMITH"])
 def test_products_of_a_real_build(host_build, tmp_path, name, device):
-    if (device, name) == ("WAVESMITH", "IQ2_XXS"):
-        pytest.skip("the module leaves this type to stock")
     rng = np.random.default_rng(1)
     rows, x = random_weights(name, 24, 256, rng), rng.standard_normal((7, 256)).astype(np.float32)
     (tmp_path / "w").write_bytes(b"\0" * 64 + rows.tobytes())
-    weights, kind = (tmp_path / "w", 64, rows.nbytes), int(GGMLQuantizationType[name])
+    weights, kind = (tmp_path / "w", 64, rows.nbytes), gguf_type(name).number
     ids = np.array([[0, 1], [2, 2], [1, 0]], np.int32)
     with StockGgml(host_build.lib_dir, host_build.environment("rdna3")) as stock:
         assert {"CPU", "WAVESMITH"} <= set(stock.devices())

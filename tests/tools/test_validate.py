@@ -44,14 +44,14 @@ class Stock:
         return ["WAVESMITH", "CPU"] if self.module else ["CPU"]
 
     def products(self, device, type_number, weights, shape, x, columns, ids=None):
-        from gguf import GGMLQuantizationType
         from wavesmith import ops
+        from wavesmith.gguf_types import all_types
 
         if self.failure is not None:
             raise self.failure
         path, offset, size = weights
         _, m, experts = shape
-        kind = GGMLQuantizationType(type_number)
+        kind = next(kind.name for kind in all_types() if kind.number == type_number)
         rows = np.fromfile(path, np.uint8, size, offset=offset).reshape(max(1, experts), m, -1)
         results = {}
         for n in columns:
@@ -60,9 +60,9 @@ class Stock:
                     patch.setattr(host_library, "mul_mat_raw", TRUE_KERNELS)
                     result = ops.mul_mat(kind, rows[0], x[:n]) if ids is None else ops.mul_mat_id(kind, rows, x[:n], ids[:n])
             elif ids is None:
-                result = reference.mul_mat(kind.name, rows[0], x[:n])
+                result = reference.mul_mat(kind, rows[0], x[:n])
             else:
-                result = np.stack([[reference.mul_mat(kind.name, rows[e], x[i : i + 1])[0] for e in ids[i]] for i in range(n)])
+                result = np.stack([[reference.mul_mat(kind, rows[e], x[i : i + 1])[0] for e in ids[i]] for i in range(n)])
             results[n] = self.spoil(device, result.astype(np.float32))
         return results
 
@@ -100,7 +100,7 @@ def only(report: validate_report.Report, **expected: bool) -> None:
 # Sound kernels -------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("mix", ["Q2_K", "Q4_0", "Q8_0", "IQ4_XS", "F16"])
+@pytest.mark.parametrize("mix", ["Q2_K", "Q4_0", "Q8_0", "IQ2_XS", "IQ4_XS", "MXFP4", "Q2_0", "F16"])
 @pytest.mark.parametrize("shape", [SMALL, EXPERTS])
 def test_sound_kernels_pass(tmp_path, stock, mix, shape):
     report = check(model_generator.generate(tmp_path / "m.gguf", shape, mix), tmp_path)
@@ -365,9 +365,9 @@ def test_a_nan_in_the_weights_is_an_invalid_reference(tmp_path, stock, value):
 
 def test_unknown_and_stock_types_are_listed_and_the_rest_is_checked(tmp_path, stock):
     good = np.ones((2, 32), np.float32).tobytes()
-    path = weights_model(tmp_path, ("odd.weight", (32, 2), 999, b"\0" * 64), ("q.weight", (256, 2), 16, b"\0" * 132), ("b.weight", (32, 2), F32, good))
+    path = weights_model(tmp_path, ("odd.weight", (32, 2), 999, b"\0" * 64), ("q.weight", (256, 2), 29, b"\0" * 112), ("b.weight", (32, 2), F32, good))
     report = check(path, tmp_path)
-    assert [(product.type, product.status) for product in report.products] == [("unknown (999)", "unknown"), ("IQ2_XXS", "stock"), ("F32", "passed")]
+    assert [(product.type, product.status) for product in report.products] == [("unknown (999)", "unknown"), ("IQ1_M", "stock"), ("F32", "passed")]
     assert report.passed
 
 
@@ -549,7 +549,7 @@ def test_smollm2_on_a_real_build(host_build, smollm2, tmp_path, capsys):
 
 
 @pytest.mark.build
-@pytest.mark.parametrize("mix", ["Q2_K", "Q3_K_M", "Q4_K_M", "Q5_K_M", "Q4_0", "Q5_0", "Q5_1", "IQ4_NL", "IQ4_XS", "F16", "BF16"])
+@pytest.mark.parametrize("mix", ["Q2_K", "Q3_K_M", "Q4_K_M", "Q5_K_M", "Q4_0", "Q5_0", "Q5_1", "IQ2_XXS", "IQ4_NL", "IQ4_XS", "MXFP4", "NVFP4", "F16", "BF16"])
 def test_experts_on_a_real_build(host_build, tmp_path, mix):
     report = validate.run(
         validate.plan(model_generator.generate(tmp_path / "m.gguf", "tiny-moe", mix), quick=True), host_build.lib_dir, host_build.environment("rdna3")

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .errors import BadInput
+from .gguf_types import all_types
 
 if TYPE_CHECKING:
     import numpy as np
@@ -212,10 +213,8 @@ def _map_file(path: Path) -> mmap.mmap:
 
 
 def _type_sizes() -> dict[int, tuple[str, int, int]]:
-    """ggml type number -> (name, values per block, bytes per block), from the gguf package."""
-    from gguf.constants import GGML_QUANT_SIZES
-
-    return {int(kind): (kind.name, block, size) for kind, (block, size) in GGML_QUANT_SIZES.items()}
+    """ggml type number -> (name, values per block, bytes per block)."""
+    return {kind.number: (kind.name, kind.block_values, kind.block_bytes) for kind in all_types()}
 
 
 class GgufFile:

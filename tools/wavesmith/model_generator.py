@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from .gguf_types import gguf_type
 from .random_weights import random_weights
 
 if TYPE_CHECKING:
@@ -91,9 +92,7 @@ class Weight:
 
 def fitting_type(name: str, k: int) -> str:
     """`name`, or the type that takes its place when rows of `k` values do not fill its blocks."""
-    from gguf.constants import GGML_QUANT_SIZES, GGMLQuantizationType
-
-    while k % GGML_QUANT_SIZES[GGMLQuantizationType[name]][0]:
+    while k % gguf_type(name).block_values:
         name = _NARROW.get(name, "F16")
     return name
 
@@ -186,12 +185,10 @@ def _data(weight: Weight, rng: np.random.Generator) -> np.ndarray:
 
 def _declare(writer, weight: Weight) -> None:
     import numpy as np
-    from gguf.constants import GGML_QUANT_SIZES, GGMLQuantizationType
 
-    kind = GGMLQuantizationType[weight.type_name or "F32"]
-    block, size = GGML_QUANT_SIZES[kind]
-    nbytes = int(np.prod(weight.shape)) // block * size
-    writer.add_tensor_info(weight.name, weight.shape, np.dtype(np.float32), nbytes, raw_dtype=kind)
+    kind = gguf_type(weight.type_name or "F32")
+    nbytes = int(np.prod(weight.shape)) // kind.block_values * kind.block_bytes
+    writer.add_tensor_info(weight.name, weight.shape, np.dtype(np.float32), nbytes, raw_dtype=kind.number)
 
 
 def generate(path: Path, shape: Shape | str = "tiny", mix: Mix | str = "Q4_K_M", *, seed: int = 1, vocabulary: str = "spm", pure: bool = False) -> Path:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from . import host_library
+from .gguf_types import GgufType, gguf_type
 from .host_library import FAMILIES, Operand, Unsupported
 
 if TYPE_CHECKING:
@@ -17,7 +18,11 @@ if TYPE_CHECKING:
     from gguf.constants import GGMLQuantizationType
 
 LAYOUTS = ("d4", "ds4", "d2s6")
-WEIGHT_TYPES = ("Q2_K", "Q3_K", "Q4_K", "Q5_K", "Q6_K", "Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q8_0", "IQ4_NL", "IQ4_XS", "F16", "BF16", "F32")
+WEIGHT_TYPES = (
+    *("Q2_K", "Q3_K", "Q4_K", "Q5_K", "Q6_K", "Q1_0", "Q2_0", "Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q8_0"),
+    *("IQ1_S", "IQ2_XXS", "IQ2_XS", "IQ2_S", "IQ3_XXS", "IQ3_S", "IQ4_NL", "IQ4_XS", "MXFP4", "NVFP4"),
+    *("F16", "BF16", "F32"),
+)
 
 _F32, _I32 = 0, 26
 _MAX_SIZE = 2**31 - 1
@@ -60,7 +65,7 @@ def mul_mat(wtype: str | GGMLQuantizationType, w: np.ndarray, x: np.ndarray, *, 
     out = np.zeros((n, m), np.float32)
     if out.size:
         _run(
-            Operand(int(kind), _flat(w), (k, m, 1, 1), _weight_strides(kind, row_bytes, m, 1)),
+            Operand(kind.number, _flat(w), (k, m, 1, 1), _weight_strides(kind, row_bytes, m, 1)),
             Operand(_F32, _flat(x), (k, n, 1, 1), (4, 4 * k, 4 * k * n, 4 * k * n)),
             Operand(_F32, _flat(out), (m, n, 1, 1), (4, 4 * m, 4 * m * n, 4 * m * n)),
             None,
@@ -88,7 +93,7 @@ def mul_mat_id(wtype: str | GGMLQuantizationType, w: np.ndarray, x: np.ndarray, 
     out = np.zeros((n, used, m), np.float32)
     if out.size:
         _run(
-            Operand(int(kind), _flat(w), (k, m, experts, 1), _weight_strides(kind, row_bytes, m, experts)),
+            Operand(kind.number, _flat(w), (k, m, experts, 1), _weight_strides(kind, row_bytes, m, experts)),
             Operand(_F32, _flat(x), (k, 1, n, 1), (4, 4 * k, 4 * k, 4 * k * n)),
             Operand(_F32, _flat(out), (m, used, n, 1), (4, 4 * m, 4 * m * used, 4 * m * used * n)),
             Operand(_I32, _flat(ids), (used, n, 1, 1), (4, 4 * used, 4 * used * n, 4 * used * n)),
@@ -105,13 +110,13 @@ def _run(weights: Operand, activations: Operand, output: Operand, ids: Operand |
         raise ValueError(f"expected a product that the {family} kernels take, got {error}") from None
 
 
-def _weight_type(wtype: Any) -> GGMLQuantizationType:
+def _weight_type(wtype: Any) -> GgufType:
     from gguf.constants import GGMLQuantizationType
 
     name = wtype.name if isinstance(wtype, GGMLQuantizationType) else wtype.upper() if isinstance(wtype, str) else None
     if name not in WEIGHT_TYPES:
         raise ValueError(f"expected wtype to be one of {', '.join(WEIGHT_TYPES)}, got {wtype!r}")
-    return GGMLQuantizationType[name]
+    return gguf_type(name)
 
 
 def _one_of(what: str, value: Any, allowed: tuple[str, ...]) -> None:
@@ -141,14 +146,11 @@ def _activations(x: Any) -> np.ndarray:
     return x
 
 
-def _weights(w: Any, rank: int, shape: str, kind: GGMLQuantizationType, k: int) -> np.ndarray:
-    from gguf.constants import GGML_QUANT_SIZES
-
+def _weights(w: Any, rank: int, shape: str, kind: GgufType, k: int) -> np.ndarray:
     w = _array("w", w, "uint8", rank, shape)
-    block, size = GGML_QUANT_SIZES[kind]
-    if k % block:
-        raise ValueError(f"expected K to be a multiple of {kind.name}'s block of {block}, got x with K = {k}")
-    row_bytes = k // block * size
+    if k % kind.block_values:
+        raise ValueError(f"expected K to be a multiple of {kind.name}'s block of {kind.block_values}, got x with K = {k}")
+    row_bytes = k // kind.block_values * kind.block_bytes
     if w.shape[-1] != row_bytes:
         raise ValueError(f"expected w {shape} with row_bytes = {row_bytes} ({k} values of {kind.name}), got shape {list(w.shape)}")
     return w
@@ -164,18 +166,16 @@ def _expert_ids(ids: Any, tokens: int, experts: int) -> np.ndarray:
     return ids
 
 
-def _known_variant(variant: Any, kind: GGMLQuantizationType, family: str) -> None:
+def _known_variant(variant: Any, kind: GgufType, family: str) -> None:
     if variant is None:
         return
-    names = host_library.variants(int(kind), family)
+    names = host_library.variants(kind.number, family)
     if variant not in names:
         raise ValueError(f"expected variant to be None or one of {', '.join(names) or 'none'} ({kind.name} on {family}), got {variant!r}")
 
 
-def _weight_strides(kind: GGMLQuantizationType, row_bytes: int, rows: int, experts: int) -> tuple[int, int, int, int]:
-    from gguf.constants import GGML_QUANT_SIZES
-
-    return (GGML_QUANT_SIZES[kind][1], row_bytes, row_bytes * rows, row_bytes * rows * experts)
+def _weight_strides(kind: GgufType, row_bytes: int, rows: int, experts: int) -> tuple[int, int, int, int]:
+    return (kind.block_bytes, row_bytes, row_bytes * rows, row_bytes * rows * experts)
 
 
 def _flat(array: np.ndarray) -> np.ndarray:

@@ -10,6 +10,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from .gguf_types import gguf_type
+
 if TYPE_CHECKING:
     import numpy as np
 
@@ -140,6 +142,7 @@ def quantize_q8_1(x: np.ndarray, layout: str) -> np.ndarray:
 # Weights -------------------------------------------------------------------------------------------------------------
 
 _IQ4_VALUES = (-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113)
+_FP4_VALUES = (0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12)  # E2M1, doubled
 
 
 def _nibbles(packed: np.ndarray) -> np.ndarray:
@@ -151,9 +154,14 @@ def _nibbles(packed: np.ndarray) -> np.ndarray:
 
 def _fifth_bits(packed: np.ndarray) -> np.ndarray:
     """[B, 4] little-endian bits -> [B, 32] of 0 or 16."""
+    return _bits(packed) << 4
+
+
+def _bits(packed: np.ndarray) -> np.ndarray:
+    """[B, bytes] -> [B, 8 * bytes] of 0 or 1, lowest bit first."""
     import numpy as np
 
-    return np.unpackbits(packed, axis=1, bitorder="little") << 4
+    return np.unpackbits(packed, axis=1, bitorder="little")
 
 
 def _crumbs(packed: np.ndarray, run: int) -> np.ndarray:
@@ -212,12 +220,115 @@ def _q3_k(b: np.ndarray) -> np.ndarray:
     return ((4 - weights) * scales.repeat(16, axis=1)).astype(np.int8)
 
 
+def _words(b: np.ndarray, dtype: str) -> np.ndarray:
+    """[B, bytes] as little-endian numbers."""
+    import numpy as np
+
+    return np.ascontiguousarray(b).view(np.dtype(dtype).newbyteorder("<"))
+
+
+def _fields(words: np.ndarray, bits: int) -> np.ndarray:
+    """[B, n] -> [B, 4 * n]: the lowest four fields of `bits` bits of each number."""
+    import numpy as np
+
+    return (words[:, :, None] >> (bits * np.arange(4)).astype(words.dtype) & (1 << bits) - 1).reshape(len(words), -1)
+
+
+def _codebook(type_name: str, indices: np.ndarray) -> np.ndarray:
+    """[B, runs] -> int8 [B, values]: runs of the codebook, from the gguf package."""
+    import numpy as np
+    from gguf import quants
+
+    kind = getattr(quants, type_name)
+    kind.init_grid()
+    return kind.grid.reshape(kind.grid_shape).astype(np.int8)[indices].reshape(len(indices), -1)
+
+
+def _eighth_sign(seven: np.ndarray) -> np.ndarray:
+    """[B, n] of seven sign bits -> the eight bits of which an even number is set."""
+    import numpy as np
+
+    seven = seven.astype(np.uint8)
+    return seven | np.unpackbits(seven[..., None], axis=-1).sum(axis=-1, dtype=np.uint8) % 2 << 7
+
+
+def _with_signs(values: np.ndarray, signs: np.ndarray) -> np.ndarray:
+    """int8 [B, values] negated where a bit of `signs` uint8 [B, values / 8] is set."""
+    import numpy as np
+
+    return np.where(_bits(signs), -values, values)
+
+
+def _iq1_s(b: np.ndarray) -> np.ndarray:
+    """Eight times (codebook value +- 1/8)."""
+    import numpy as np
+
+    high = _words(b[:, 34:], "u2")
+    offset = np.where(high >> 15, -1, 1).repeat(32, axis=1)
+    return (8 * _codebook("IQ1_S", b[:, 2:34] | _fields(high, 3) << 8) + offset).astype(np.int8)
+
+
+def _iq2_xxs(b: np.ndarray) -> np.ndarray:
+    import numpy as np
+
+    words = _words(b[:, 2:], "u4")
+    return _with_signs(_codebook("IQ2_XXS", np.ascontiguousarray(words[:, ::2]).view(np.uint8)), _eighth_sign(_fields(words[:, 1::2], 7)))
+
+
+def _iq2_xs(b: np.ndarray) -> np.ndarray:
+    words = _words(b[:, 2:66], "u2")
+    return _with_signs(_codebook("IQ2_XS", words & 511), _eighth_sign(words >> 9))
+
+
+def _iq2_s(b: np.ndarray) -> np.ndarray:
+    return _with_signs(_codebook("IQ2_S", b[:, 2:34] | _fields(b[:, 66:74].astype("u2"), 2) << 8), b[:, 34:66])
+
+
+def _iq3_xxs(b: np.ndarray) -> np.ndarray:
+    return _with_signs(_codebook("IQ3_XXS", b[:, 2:66]), _eighth_sign(_fields(_words(b[:, 66:], "u4"), 7)))
+
+
+def _iq3_s(b: np.ndarray) -> np.ndarray:
+    return _with_signs(_codebook("IQ3_S", b[:, 2:66] | _bits(b[:, 66:74]).astype("u2") << 8), b[:, 74:106])
+
+
+def _fp4(codes: np.ndarray) -> np.ndarray:
+    import numpy as np
+
+    return np.array(_FP4_VALUES, np.int8)[codes]
+
+
+def _half_scales(b: np.ndarray) -> np.ndarray:
+    return b[:, :2].copy().view("float16").astype("float32")
+
+
+def _mxfp4_scales(b: np.ndarray) -> np.ndarray:
+    """2^(byte - 128), half the scale that the byte stands for: the integers are the doubled weights."""
+    import numpy as np
+
+    return np.ldexp(np.float32(1), b[:, :1].astype(np.int32) - 128)
+
+
+def _nvfp4_scales(b: np.ndarray) -> np.ndarray:
+    """Half of the E4M3 scales, without their sign bit; 0x7F counts as 0."""
+    import numpy as np
+
+    scales = b[:, :4]
+    exponent, mantissa = (scales >> 3 & 15).astype(np.int32), (scales & 7).astype(np.float32)
+    values = np.where(exponent == 0, np.ldexp(mantissa, -10), np.ldexp(1 + mantissa / 8, exponent - 8))
+    return np.where(scales == 0x7F, 0, values).astype(np.float32)
+
+
 @dataclass(frozen=True)
 class _IntegerFormat:
-    """How a block's integers lie: values that share a sum, and the unpacking of blocks uint8 [B, bytes] to int8 [B, values]."""
+    """How a block's integers lie: values that share a sum, and the unpacking of blocks uint8 [B, bytes] to int8 [B, values].
+
+    scales: float32 [B, any number of scales] of blocks, for types that not every gguf package dequantises.
+    """
 
     group: int
     unpack: Callable[[np.ndarray], np.ndarray]
+    scales: Callable[[np.ndarray], np.ndarray] | None = None
 
 
 _FORMATS = {
@@ -231,8 +342,18 @@ _FORMATS = {
     "Q4_K": _IntegerFormat(32, lambda b: _signed(_paired_nibbles(b[:, 16:], 32))),
     "Q5_K": _IntegerFormat(32, lambda b: _signed(_paired_nibbles(b[:, 48:], 32) | _bit_planes(b[:, 16:48]) << 4)),
     "Q6_K": _IntegerFormat(16, _q6_k),
+    "Q1_0": _IntegerFormat(32, lambda b: _signed(2 * _bits(b[:, 2:]), 1), _half_scales),
+    "Q2_0": _IntegerFormat(32, lambda b: _signed(_fields(b[:, 2:], 2), 1), _half_scales),
+    "IQ1_S": _IntegerFormat(32, _iq1_s),
+    "IQ2_XXS": _IntegerFormat(32, _iq2_xxs),
+    "IQ2_XS": _IntegerFormat(16, _iq2_xs),
+    "IQ2_S": _IntegerFormat(16, _iq2_s),
+    "IQ3_XXS": _IntegerFormat(32, _iq3_xxs),
+    "IQ3_S": _IntegerFormat(32, _iq3_s),
     "IQ4_NL": _IntegerFormat(32, lambda b: _iq4(_nibbles(b[:, 2:]))),
     "IQ4_XS": _IntegerFormat(32, lambda b: _iq4(_paired_nibbles(b[:, 8:], 16))),
+    "MXFP4": _IntegerFormat(32, lambda b: _fp4(_nibbles(b[:, 1:])), _mxfp4_scales),
+    "NVFP4": _IntegerFormat(16, lambda b: _fp4(_paired_nibbles(b[:, 4:], 8)), _nvfp4_scales),
 }
 
 INTEGER_TYPES = tuple(_FORMATS)
@@ -246,10 +367,8 @@ def scale_group(type_name: str) -> int:
 def unpack_integers(type_name: str, rows: np.ndarray) -> np.ndarray:
     """uint8 [M, row_bytes] -> int8 [M, K]: the quantised integers as the kernels multiply them (Q4_0: q - 8, IQ4_NL: table value, Q2_K: q * scale)."""
     import numpy as np
-    from gguf.constants import GGML_QUANT_SIZES, GGMLQuantizationType
 
-    size = GGML_QUANT_SIZES[GGMLQuantizationType[type_name]][1]
-    blocks = np.ascontiguousarray(rows).reshape(-1, size)
+    blocks = np.ascontiguousarray(rows).reshape(-1, gguf_type(type_name).block_bytes)
     return _FORMATS[type_name].unpack(blocks).reshape(len(rows), -1)
 
 
@@ -270,11 +389,17 @@ def integer_sums(type_name: str, rows: np.ndarray, q: np.ndarray) -> np.ndarray:
 
 
 def dequantize(type_name: str, rows: np.ndarray) -> np.ndarray:
-    """uint8 [M, row_bytes] -> float32 [M, K], by the gguf package."""
+    """uint8 [M, row_bytes] -> float32 [M, K], by the gguf package where any version of it can."""
     import numpy as np
     from gguf import quants
     from gguf.constants import GGMLQuantizationType
 
+    known = _FORMATS.get(type_name)
+    if known and known.scales:
+        blocks = np.ascontiguousarray(rows).reshape(-1, gguf_type(type_name).block_bytes)
+        scales = known.scales(blocks)
+        with np.errstate(all="ignore"):
+            return (known.unpack(blocks).reshape(*scales.shape, -1) * scales[..., None]).reshape(len(rows), -1)
     with np.errstate(all="ignore"):
         return quants.dequantize(np.ascontiguousarray(rows), GGMLQuantizationType[type_name])
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from . import host_library, reference
 from .census import MUL_MAT_ID, Product
+from .gguf_types import gguf_type
 from .guarded import POISONS, GuardedRows
 from .host_library import Operand
 
@@ -84,9 +85,7 @@ class Case:
         self.rows = (stored if self.row_indices is None else stored[:, self.row_indices]).reshape(self.experts * self.m, -1)
         self.x = activations(columns, self.k, seed)
         self.ids = expert_ids(columns, self.used, self.experts, seed) if self.has_experts else None
-        from gguf.constants import GGML_QUANT_SIZES, GGMLQuantizationType
-
-        self._block_bytes = GGML_QUANT_SIZES[GGMLQuantizationType(product.type_number)][1]
+        self._block_bytes = gguf_type(product.type_name).block_bytes
         self._weights = GuardedRows(self.rows, self._block_bytes, POISONS[0])
         self._squares = np.empty(self.experts * self.m)
 

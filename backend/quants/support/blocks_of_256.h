@@ -5,7 +5,7 @@
 
 namespace wavesmith::quants {
 
-template <class Own> struct BlocksOf256 {
+template <class Own> struct BlocksOf256 : Defaults {
     static constexpr int block_values = 256;
 
     WAVESMITH_DEVICE static const uint8_t * block(const uint8_t * row, int32_t k) { return row + k / 256 * Own::block_bytes; }

@@ -5,7 +5,7 @@
 
 namespace wavesmith::quants {
 
-template <class Own> struct BlocksOf32 {
+template <class Own> struct BlocksOf32 : Defaults {
     static constexpr int block_values = 32;
     static constexpr int step_values  = 32;
     static constexpr int parts        = 1;

@@ -6,7 +6,7 @@
 //     struct Q4_K {
 //         static constexpr const char * name;        // ggml's type name
 //         static constexpr int ggml_type;            // ggml_type number
-//         static constexpr int block_values;         // weights per block: 32 or 256
+//         static constexpr int block_values;         // weights per block: 32, 64, 128 or 256
 //         static constexpr int block_bytes;
 //         static constexpr int alignment;            // of a block's address: what rows of whole blocks guarantee
 //
@@ -21,6 +21,9 @@
 //         static void  unpack(const Chunk &, int chunk, Bytes16 (&piece)[pieces]);
 //         static constexpr int offset(int chunk, int piece);                    // first value of a piece within the tile
 //
+//         static constexpr bool scale_last;          // scales of so wide a range that they meet the sums after the activations'
+//                                                    // scale (kernels/mmq.h); for one part without minimums; Defaults: false
+//
 //         // Scales: a weight is scale[part] * integer - minimum[i]. `minimums` (0, 1, 2 or 4) of them per step, each for
 //         // step_values / minimums values.
 //         static constexpr int minimums;
@@ -30,8 +33,8 @@
 //         static StepScale step_scale(const Scales &, int32_t k, int unit, int step);      // step: 0 … scale_steps - 1
 //     };
 //
-// Scales and minimums are f32 and each is one rounded product of the block's f16 factors with its integers, so they are
-// the same on every platform. Block layouts: ggml/src/ggml-common.h.
+// Scales and minimums are f32 and each is at most one rounded product of the block's factors with its integers, so they
+// are the same on every platform. Block layouts: ggml/src/ggml-common.h.
 #pragma once
 
 #include "../../platform/simt.h"
@@ -42,6 +45,12 @@ namespace wavesmith::quants {
 struct StepScale {
     float scale[2];
     float minimum[4];
+};
+
+// What a type has unless it says otherwise.
+struct Defaults {
+    static constexpr int  step_values = 32;
+    static constexpr bool scale_last  = false;
 };
 
 constexpr int tile_values = 128;
@@ -61,6 +70,10 @@ template <int alignment, class Simt> WAVESMITH_DEVICE uint32_t load4(const Simt 
 
 template <class Simt> WAVESMITH_DEVICE uint32_t load2(const Simt & simt, const uint8_t * address) {
     return simt.template load<uint16_t>(address);
+}
+
+template <class Simt> WAVESMITH_DEVICE uint32_t load1(const Simt & simt, const uint8_t * address) {
+    return simt.template load<uint8_t>(address);
 }
 
 // Byte `index` of a word, or of two.

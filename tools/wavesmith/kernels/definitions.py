@@ -29,7 +29,7 @@ class Quant:
     parts: int
     minimums: int
     scale_steps: int
-    step_values: int = 32
+    step_values: int
 
     @property
     def bits(self) -> float:
@@ -73,6 +73,9 @@ class Argument:
     meaning: str
 
 
+_NUMBERS = ("ggml_type", "block_values", "block_bytes", "parts", "minimums", "scale_steps", "step_values")
+
+
 def _read(relative: str) -> str:
     path = resources.backend() / relative
     try:
@@ -106,9 +109,7 @@ def quant(stem: str) -> Quant:
     if not struct or not name:
         raise BadInput(f"backend/{path}: no struct with a name")
     text += _inherited(struct.group(2))
-    numbers = {key: _integer(text, key, path) for key in ("ggml_type", "block_values", "block_bytes", "parts", "minimums", "scale_steps")}
-    if re.search(r"\bconstexpr int\s+step_values\s*=", text):
-        numbers["step_values"] = _integer(text, "step_values", path)
+    numbers = {key: _integer(text, key, path) for key in _NUMBERS}
     return Quant(stem=stem, struct=struct.group(1), name=name.group(1), **numbers)
 
 

@@ -93,8 +93,10 @@ def _integer(text: str, name: str, path: str) -> int:
 
 def _inherited(base: str | None) -> str:
     """The header of a type's base (BlocksOf32: quants/support/blocks_of_32.h), followed by those of the base's bases."""
-    if base is None or base == "Defaults":
+    if base is None:
         return ""
+    if base == "Defaults":
+        return _read("quants/support/quant.h")
     text = _read(f"quants/support/{re.sub(r'(?<=[a-z])(?=[A-Z0-9])', '_', base).lower()}.h")
     further = re.search(rf"\bstruct {base} (?:: (\w+)(?:<\w+>)? )?\{{", text)
     return text + _inherited(further.group(1) if further else None)

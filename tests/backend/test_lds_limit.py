@@ -1,9 +1,12 @@
 """WAVESMITH_LDS_LIMIT on the host platform: a lower row, or none and the reason; the same numbers whichever row runs."""
 
+import os
+import shutil
+import subprocess
+
 import numpy as np
 import pytest
-from gguf.constants import GGML_QUANT_SIZES, GGMLQuantizationType
-from wavesmith import host_library, ops
+from wavesmith import host_library, ops, resources
 from wavesmith.host_library import FAMILIES, Operand, Unsupported
 from wavesmith.kernels import definitions, planner
 from wavesmith.kernels.families import families
@@ -24,9 +27,9 @@ def run(name: str, family: str, rows: int = M, columns: int = N, variant: str | 
     w, x = operands(name, rows)
     x = np.ascontiguousarray(x[:columns])
     out = np.empty((columns, rows), np.float32)
-    kind = GGMLQuantizationType[name]
+    quant = QUANTS[name]
     kernel = host_library.mul_mat_raw(
-        Operand(int(kind), w.reshape(-1), (K, rows, 1, 1), (GGML_QUANT_SIZES[kind][1], w.strides[0], w.nbytes, w.nbytes)),
+        Operand(quant.ggml_type, w.reshape(-1), (K, rows, 1, 1), (quant.block_bytes, w.strides[0], w.nbytes, w.nbytes)),
         Operand(0, x.view(np.uint8).reshape(-1), (K, columns, 1, 1), (4, 4 * K, x.nbytes, x.nbytes)),
         Operand(0, out.view(np.uint8).reshape(-1), (rows, columns, 1, 1), (4, 4 * rows, out.nbytes, out.nbytes)),
         family=family,
@@ -38,7 +41,7 @@ def run(name: str, family: str, rows: int = M, columns: int = N, variant: str | 
 def host_rows(name: str, family: str) -> dict[str, int]:
     """The rows of the library -> LDS bytes."""
     quant = QUANTS[name]
-    names = host_library.variants(int(GGMLQuantizationType[name]), family)
+    names = host_library.variants(quant.ggml_type, family)
     rows = {row.name: row for row in planner.table_of(families()[family], quant.parts)}
     return {plan: planner.lds_bytes(rows[plan], quant, families()[family]) for plan in names}
 
@@ -121,3 +124,20 @@ def test_malformed_limit_is_one_clear_line(value, monkeypatch):
 def test_empty_limit_is_none(monkeypatch):
     monkeypatch.setenv(LIMIT, "")
     assert run("Q4_K", "rdna3")[0] == planner.chosen(planner.table_of(families()["rdna3"], 1), M, N).name
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(7200)
+def test_rows_that_are_for_gpus_alone_give_the_same_bits(tmp_path, monkeypatch):
+    """A library with every row of the table, each of them run for every type and family."""
+    configure = ["cmake", "-S", str(resources.backend()), "-B", str(tmp_path), "-DCMAKE_BUILD_TYPE=Release", "-DWAVESMITH_ALL_ROWS=ON"]
+    launcher = ["-DCMAKE_CXX_COMPILER_LAUNCHER=ccache"] if shutil.which("ccache") else []
+    subprocess.run([*configure, *launcher], check=True, capture_output=True)
+    subprocess.run(["cmake", "--build", str(tmp_path), "--parallel", str(os.cpu_count())], check=True, capture_output=True)
+    monkeypatch.setenv("WAVESMITH_HOST_LIBRARY", str(tmp_path / "libwavesmith-host.so"))
+    for family, kind in families().items():
+        for name, quant in QUANTS.items():
+            rows = [row.name for row in planner.table_of(kind, quant.parts)]
+            assert host_library.variants(quant.ggml_type, family) == rows
+            outputs = {run(name, family, variant=row)[1] for row in rows}
+            assert len(outputs) == 1, (name, family)

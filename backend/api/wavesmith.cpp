@@ -61,7 +61,8 @@ bool layout_from_name(const char * name, Q8_1Layout & layout) {
     const struct {
         const char * name;
         Q8_1Layout   layout;
-    } layouts[] = { { "d4", Q8_1Layout::d4 }, { "ds4", Q8_1Layout::ds4 }, { "d2s6", Q8_1Layout::d2s6 } };
+    } layouts[] = { { "d4", Q8_1Layout::d4 }, { "ds4", Q8_1Layout::ds4 }, { "d2s6", Q8_1Layout::d2s6 }, { "d4s8", Q8_1Layout::d4s8 },
+                  { "d2s8", Q8_1Layout::d2s8 } };
     for (const auto & known : layouts) {
         if (strcmp(known.name, name) == 0) {
             layout = known.layout;

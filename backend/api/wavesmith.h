@@ -54,7 +54,8 @@ WAVESMITH_EXPORT const char * wavesmith_variants(int ggml_type, const char * fam
 
 WAVESMITH_EXPORT int wavesmith_mul_mat(const struct wavesmith_mul_mat_problem * problem);
 
-/* x: float32 [n, k], rows `row_stride` bytes apart; out: uint8 [ceil(k/128), n, 144]; layout "d4", "ds4" or "d2s6". */
+/* x: float32 [n, k], rows `row_stride` bytes apart; layout "d4", "ds4", "d2s6" (stock's; out: uint8 [ceil(k/128), n, 144])
+ * or "d4s8", "d2s8" (out: uint8 [ceil(k/128), n, 160]). */
 WAVESMITH_EXPORT int wavesmith_quantize_q8_1(const float * x, size_t x_bytes, int64_t n, int64_t k, int64_t row_stride, const char * layout,
                                              const char * family, void * out, size_t out_bytes);
 

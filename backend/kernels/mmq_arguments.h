@@ -7,7 +7,7 @@ namespace wavesmith {
 
 struct MmqArguments {
     const uint8_t * weights;             // first weight row of batch entry or expert 0
-    const uint8_t * activations;         // d4s8 blocks [ceil(k / 128)][activation_rows]
+    const uint8_t * activations;         // blocks [ceil(k / 128)][activation_rows] (q8_1_blocks.h)
     uint8_t *       output;              // f32, element (row 0, column 0) of batch entry 0
     const int32_t * slots;               // MUL_MAT_ID: token * used + place, grouped by expert; else null
     const int32_t * slot_bounds;         // MUL_MAT_ID: expert e owns slots slot_bounds[e] up to slot_bounds[e + 1]; else null

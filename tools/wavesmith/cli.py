@@ -24,6 +24,7 @@ COMMANDS = {
     "bench": "Compare the speed of stock and wavesmith in one run",
     "doctor": "Find GPUs, ROCm and build tools; say what to mend and how",
     "kernels": "Compile the kernels for AMD targets, without ROCm",
+    "inspect": "Show what a manifest of compiled kernels says, or compare two",
     "env": "Show every environment variable and its value",
 }
 

@@ -202,7 +202,10 @@ def mul_mat_raw(
 
 
 def quantize_q8_1_raw(x: np.ndarray, k: int, row_stride: int, layout: str, family: str, out: np.ndarray) -> None:
-    """x: uint8 buffer whose rows of `k` float32 lie `row_stride` bytes apart; out: uint8 [ceil(k / 128), n, 144], filled."""
+    """x: uint8 buffer whose rows of `k` float32 lie `row_stride` bytes apart; out: uint8 [ceil(k / 128), n, block bytes], filled.
+
+    Blocks of d4, ds4 and d2s6 (stock's) have 144 bytes, those of d4s8 and d2s8 (our own mmq's) 160.
+    """
     n = out.shape[1]
     status = load().wavesmith_quantize_q8_1(x.ctypes.data, x.nbytes, n, k, row_stride, layout.encode(), family.encode(), out.ctypes.data, out.nbytes)
     _check(status)

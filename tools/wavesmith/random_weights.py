@@ -136,3 +136,8 @@ def random_weights(name: str, rows: int, k: int, rng: np.random.Generator, devia
     scales = deviation / unit * (0.75 + 0.5 * rng.random(len(blocks)))
     _put_scales(name, blocks, scales, scales * ratio, rng)
     return blocks.reshape(rows, k // kind.block_values * kind.block_bytes)
+
+
+def scale_offset(name: str) -> int | None:
+    """Byte offset of the f16 scale in a block of type `name`; None for a type without one."""
+    return _FIELDS[name][0] if name in _FIELDS else None

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 LAYOUTS = ("d4", "ds4", "d2s6")
 BLOCK_VALUES = 128
-BLOCK_BYTES = 144
+OWN_LAYOUTS = ("d4s8", "d2s8")  # of our own matrix product (backend/kernels/q8_1_blocks.h)
 _HALF_MAX = 65504.0
 
 
@@ -112,13 +112,17 @@ def _finite_half(values: np.ndarray) -> np.ndarray:
     return np.clip(values, -_HALF_MAX, _HALF_MAX).astype(np.float16)
 
 
-def _header(x: np.ndarray, d: np.ndarray, layout: str) -> np.ndarray:
-    """uint8 [N, blocks, 16]: scales and sums in front of a block's integers."""
+def _header(x: np.ndarray, q: np.ndarray, d: np.ndarray, layout: str) -> np.ndarray:
+    """uint8 [N, blocks, 16 or 32]: scales and sums in front of a block's integers."""
     import numpy as np
 
     n, blocks = len(x), x.shape[1] // BLOCK_VALUES
     if layout == "d4":
         return d.reshape(n, blocks, 4).view(np.uint8)
+    if layout in OWN_LAYOUTS:
+        scales = d.repeat(x.shape[1] // 32 // d.shape[1], axis=1).reshape(n, blocks, 4).view(np.uint8)
+        sums = q.reshape(n, blocks, 8, 16).sum(axis=-1, dtype=np.int16).view(np.uint8)
+        return np.concatenate((scales, sums), axis=-1)
     if layout == "ds4":
         pairs = np.stack((_half(d), _finite_half(_group_sums(x, 32))), axis=-1)
         return pairs.reshape(n, blocks, 8).view(np.uint8)
@@ -126,16 +130,22 @@ def _header(x: np.ndarray, d: np.ndarray, layout: str) -> np.ndarray:
     return np.ascontiguousarray(np.concatenate((_half(d).reshape(n, blocks, 2), sums), axis=-1)).view(np.uint8)
 
 
+def block_bytes(layout: str) -> int:
+    """Bytes of a block of 128 activations."""
+    return 160 if layout in OWN_LAYOUTS else 144
+
+
 def quantize_q8_1(x: np.ndarray, layout: str) -> np.ndarray:
-    """float32 [N, K] -> uint8 [ceil(K / 128), N, 144] in stock's byte order (block_q8_1_mmq in ggml/src/ggml-cuda/mmq.cuh)."""
+    """float32 [N, K] -> uint8 [ceil(K / 128), N, block bytes]: 144 in stock's byte order (block_q8_1_mmq in ggml/src/ggml-cuda/mmq.cuh).
+
+    Our own layouts have 160: four float32 scales, eight int16 sums of 16 quantised values, then the integers.
+    """
     import numpy as np
 
     padded = pad_columns(x)
     n, blocks = len(padded), padded.shape[1] // BLOCK_VALUES
-    q, d = quantize_groups(padded, 64 if layout == "d2s6" else 32)
-    out = np.empty((n, blocks, BLOCK_BYTES), np.uint8)
-    out[..., :16] = _header(padded, d, layout)
-    out[..., 16:] = q.reshape(n, blocks, BLOCK_VALUES).view(np.uint8)
+    q, d = quantize_groups(padded, 64 if layout in ("d2s6", "d2s8") else 32)
+    out = np.concatenate((_header(padded, q, d, layout), q.reshape(n, blocks, BLOCK_VALUES).view(np.uint8)), axis=-1)
     return np.ascontiguousarray(out.transpose(1, 0, 2))
 
 

@@ -14,6 +14,7 @@ from ..errors import BuildFailed, CannotBuild
 
 # Newest first: 22 is the nearest public relative of ROCm 7.2's compiler and the first Debian package that knows gfx950.
 CLANG_NAMES = ("clang++-22", "clang++-23", "clang++-21", "clang++-20", "clang++-19", "clang++")
+CODE_OPTIONS = ("-std=c++17", "-O3", "-ffp-contract=off")  # those that decide the code
 
 
 @dataclass(frozen=True)
@@ -62,7 +63,7 @@ def compile_unit(compiler: Compiler, source: Path, target: str, output: Path, co
     """Compiles `source` for one gfx target into the plain code object `output`; BuildFailed shows the first error."""
     command = [
         compiler.clang, "-x", "hip", f"--offload-arch={target}", "--cuda-device-only", "--no-gpu-bundle-output", "-nogpulib", "-nogpuinc",
-        "-std=c++17", "-O3", "-ffp-contract=off", "-Wall", "-Wextra", "-Werror", f"-I{resources.backend()}", "-c", str(source), "-o", str(output),
+        *CODE_OPTIONS, "-Wall", "-Wextra", "-Werror", f"-I{resources.backend()}", "-c", str(source), "-o", str(output),
     ]  # fmt: skip
     if code_object_version:
         command.insert(1, f"-mcode-object-version={code_object_version}")

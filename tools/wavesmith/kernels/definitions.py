@@ -36,6 +36,11 @@ class Quant:
         """Bits of a weight, scales included."""
         return 8 * self.block_bytes / self.block_values
 
+    @property
+    def activations(self) -> str:
+        """Layout of quantised activations that mmq reads for it (backend/kernels/q8_1_blocks.h)."""
+        return "d2s8" if self.step_values == 64 else "d4s8"
+
 
 @dataclass(frozen=True)
 class Plan:

@@ -6,7 +6,7 @@ in order, so that a launcher needs nothing but the manifest.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from . import definitions
 from .definitions import Argument, Plan, Quant
@@ -15,7 +15,7 @@ from .families import Family, families
 
 @dataclass(frozen=True)
 class Kernel:
-    """One device function: `cxx` is the kernel class, `grid` the launch rule as text over the arguments' names."""
+    """One device function: `cxx` is the kernel class, `grid` the launch rule (docs/manifest.md) over the arguments' names."""
 
     symbol: str
     operation: str  # "MUL_MAT", "QUANTIZE_Q8_1", "EXPERT_SLOTS"
@@ -39,7 +39,10 @@ class Unit:
 
 def mmq_unit(quant: Quant, family: Family) -> Unit:
     """All tile plans of mmq for one type on one family."""
-    arguments = tuple(definitions.arguments("mmq_arguments.h", "MmqArguments"))
+    arguments = tuple(
+        replace(argument, meaning=f"{quant.activations} {argument.meaning}") if argument.name == "activations" else argument
+        for argument in definitions.arguments("mmq_arguments.h", "MmqArguments")
+    )
     kernels = tuple(
         Kernel(
             symbol=f"mmq_{quant.stem}_{plan.name}",
@@ -49,7 +52,7 @@ def mmq_unit(quant: Quant, family: Family) -> Unit:
             struct="MmqArguments",
             arguments=arguments,
             threads=plan.waves * family.wave_size,
-            grid=f"x = ceil(m / {plan.tile_m}), y = ceil(n / {plan.tile_n}), z = batch entries of the activations (MUL_MAT) or experts (MUL_MAT_ID)",
+            grid=f"x = ceil(m / {plan.tile_m}), y = ceil(n / {plan.tile_n}), z = batches",
             plan=plan,
         )
         for plan in definitions.plans()
@@ -73,7 +76,7 @@ def common_unit(family: Family) -> Unit:
                           "x = experts, y = 1, z = 1"))  # fmt: skip
     kernels += [
         Kernel(f"gemm_{name.lower()}", "MUL_MAT", name.lower(), f"Gemm<arch::{architecture}, Weight{name}>", "GemmArguments", gemm,
-               4 * family.wave_size, "x = ceil(m / 4), y = ceil(n / 4), z = batch entries of the activations (MUL_MAT) or experts (MUL_MAT_ID)")
+               4 * family.wave_size, "x = ceil(m / 4), y = ceil(n / 4), z = batches")
         for name in ("F32", "F16", "BF16")
     ]  # fmt: skip
     headers = ("kernels/quantize_q8_1.h", "kernels/expert_slots.h", "kernels/gemm.h", f"arch/{family.header}")

@@ -13,6 +13,11 @@ from .device_source import Kernel
 SCHEMA = 1
 FILE_NAME = "manifest.json"
 
+TEXTS = ("target", "file", "symbol", "op", "type", "grid")
+PLAN = ("tile_m", "tile_n", "tile_k", "stages", "waves", "split_k")
+RESOURCES = ("vgprs", "agprs", "sgprs", "static_lds_bytes", "scratch_bytes", "vgpr_spills", "sgpr_spills")
+ARGUMENT_TYPES = ("pointer", "i32", "i64")
+
 _SIZES = {"int32_t": "i32", "int64_t": "i64"}
 
 
@@ -60,4 +65,38 @@ def read(path: Path) -> dict:
         raise BadInput(f"{file}: not JSON ({error})") from None
     if not isinstance(data, dict) or data.get("schema") != SCHEMA or not isinstance(data.get("kernels"), list):
         raise BadInput(f"{file}: not a manifest of schema {SCHEMA}")
+    seen = set()
+    for number, kernel in enumerate(data["kernels"]):
+        problem = _problem(kernel)
+        if problem:
+            raise BadInput(f"{file}: kernel {number}: {problem}")
+        if (kernel["target"], kernel["symbol"]) in seen:
+            raise BadInput(f"{file}: kernel {number}: {kernel['symbol']} of {kernel['target']} is there twice")
+        seen.add((kernel["target"], kernel["symbol"]))
     return data
+
+
+def _problem(kernel: object) -> str | None:
+    """What is wrong with an element of "kernels", or None. The JSON Schema says the same in full; this serves without a validator."""
+    if not isinstance(kernel, dict):
+        return "not an object"
+    for name in TEXTS:
+        if not isinstance(kernel.get(name), str):
+            return f"no text '{name}'"
+    for name in ("dynamic_lds_bytes", *RESOURCES):
+        if not _is_count(kernel.get(name)):
+            return f"no number '{name}'"
+    plan = kernel.get("plan", False)
+    if plan is not None and not (isinstance(plan, dict) and all(_is_count(value) for value in plan.values()) and plan.keys() >= set(PLAN)):
+        return "no plan"
+    block = kernel.get("block")
+    if not isinstance(block, list) or len(block) != 3 or not all(_is_count(value) for value in block):
+        return "no block of three numbers"
+    args = kernel.get("args")
+    if not isinstance(args, list) or not all(isinstance(arg, dict) and arg.get("type") in ARGUMENT_TYPES and isinstance(arg.get("name"), str) for arg in args):
+        return "no list of arguments"
+    return None
+
+
+def _is_count(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 0

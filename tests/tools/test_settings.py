@@ -101,6 +101,7 @@ def test_the_command_line_reports_a_wrong_file(tmp_path):
 WRONG = {
     "WAVESMITH": ["maybe", "true", "2", " 1"],
     "WAVESMITH_KERNELS": ["zzz", "mmq,zzz", "--mmq", "-"],
+    "WAVESMITH_LDS_LIMIT": ["64K", "-1", "4294967295"],
     "WAVESMITH_LOG": ["loud", "WARN"],
     "WAVESMITH_HOST_FAMILY": ["zz", "gfx1100"],
     "WAVESMITH_HOST_CHECKED": ["x", "2"],
@@ -110,6 +111,7 @@ WRONG = {
 RIGHT = {
     "WAVESMITH": ["", "0", "1"],
     "WAVESMITH_KERNELS": ["", "mmq", "-mmq", "mmq, mmvq,", ","],
+    "WAVESMITH_LDS_LIMIT": ["", "0", "65536"],
     "WAVESMITH_LOG": ["", "error", "debug"],
     "WAVESMITH_HOST_FAMILY": ["", "gcn", "rdna3.5"],
     "WAVESMITH_HOST_CHECKED": ["", "0", "1"],

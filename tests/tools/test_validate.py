@@ -566,7 +566,7 @@ def test_switches_of_the_user_do_not_count(small_model, tmp_path, stock, monkeyp
     seen = {}
     monkeypatch.setattr(stock, "__init__", lambda self, folder, environment: seen.update(environment))
     kept = {"WAVESMITH_HOST_ORDER": "7", "WAVESMITH_LOG": "error", "PATH": "x"}
-    switches = {"WAVESMITH": "0", "WAVESMITH_KERNELS": "-mmq", "WAVESMITH_HOST_FAMILY": "gcn", "WAVESMITH_HOST_CHECKED": "1"}
+    switches = {"WAVESMITH": "0", "WAVESMITH_KERNELS": "-mmq", "WAVESMITH_HOST_FAMILY": "gcn", "WAVESMITH_HOST_CHECKED": "1", "WAVESMITH_LDS_LIMIT": "1"}
     for name, value in switches.items():
         monkeypatch.setenv(name, value)
     ours = []

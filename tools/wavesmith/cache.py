@@ -27,12 +27,11 @@ def folder(name: str) -> Path:
     except OSError as error:
         if error.errno in DISK_FULL:
             raise
-        raise _unusable(error.strerror) from None
+        raise _unusable(path, error.strerror) from None
     if not os.access(path, os.W_OK | os.X_OK):
-        raise _unusable("no permission to write there")
+        raise _unusable(path, "no permission to write there")
     return path
 
 
-def _unusable(why: str) -> BadInput:
-    origin = "WAVESMITH_CACHE says so" if settings.get("WAVESMITH_CACHE") else "set WAVESMITH_CACHE to another one"
-    return BadInput(f"cannot use the cache folder {root()}: {why} ({origin})")
+def _unusable(path: Path, why: str) -> BadInput:
+    return BadInput(f"cannot use the cache folder {path}: {why}; choose another with WAVESMITH_CACHE")

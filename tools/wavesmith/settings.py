@@ -75,7 +75,11 @@ def _is_kernel_list(value: str) -> bool:
 
 
 def _is_seed(value: str) -> bool:
-    return re.fullmatch("[0-9]+", value) is not None and len(value.lstrip("0")) <= 20 and int(value) < 1 << 64
+    return re.fullmatch("[0-9]+", value) is not None and int(value.lstrip("0")[:21] or "0") < 1 << 64
+
+
+def _is_byte_count(value: str) -> bool:
+    return _is_seed(value) and int(value.lstrip("0") or "0") < (1 << 32) - 1
 
 
 _CONFIG = "WAVESMITH_CONFIG"  # cannot be set in the file that it names
@@ -89,6 +93,14 @@ SETTINGS = (
         "module",
         f"a list of {_any_of(KERNELS)}, each with or without a leading '-'",
         _is_kernel_list,
+    ),
+    Setting(
+        "WAVESMITH_LDS_LIMIT",
+        "",
+        "most LDS in bytes that a workgroup may have; lowers what the family allows",
+        "host",
+        "a number of bytes below 2^32 - 1",
+        _is_byte_count,
     ),
     Setting("WAVESMITH_LEDGER", "", "file, or '-' for stderr: which kernel ran each op, or why stock did, printed at exit", "module"),
     Setting("WAVESMITH_LOG", "warn", _any_of(LOG_LEVELS), "module", _any_of(LOG_LEVELS), LOG_LEVELS.__contains__),

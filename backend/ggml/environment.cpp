@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "../plan/dispatch.h"
+#include "../plan/lds_limit.h"
 #include "log.h"
 
 namespace wavesmith {
@@ -123,20 +124,6 @@ static bool read_family(Family & family) {
     return false;
 }
 
-static size_t read_lds_limit() {
-    const char * value = value_of("WAVESMITH_LDS_LIMIT");
-    if (value == nullptr) {
-        return 0;
-    }
-    char *                   end   = nullptr;
-    const unsigned long long bytes = strtoull(value, &end, 10);
-    if (*value >= '0' && *value <= '9' && *end == '\0' && bytes > 0 && bytes <= SIZE_MAX) {
-        return static_cast<size_t>(bytes);
-    }
-    log(LogLevel::warn, "WAVESMITH_LDS_LIMIT=%s: expected a number of bytes; using the device's", value);
-    return 0;
-}
-
 static bool read_take_all() {
     const char * value = value_of("WAVESMITH_TAKE");
     if (value == nullptr || strcmp(value, "measured") == 0) {
@@ -149,14 +136,23 @@ static bool read_take_all() {
     return false;
 }
 
+// False where the variable is no number: running over a limit that was meant would be worse than not running.
+static bool check_lds_limit() {
+    const LdsLimit limit = read_lds_limit();
+    if (!limit.error.empty()) {
+        log(LogLevel::error, "%s; offering no device", limit.error.c_str());
+    }
+    return limit.error.empty();
+}
+
 static Environment read_environment() {
     set_log_level(read_log_level());
     Environment result;
     result.enabled     = read_enabled();
     result.kernel_mask = read_kernels();
     result.enabled &= read_family(result.family);
-    result.lds_limit   = read_lds_limit();
     result.take_all    = read_take_all();
+    result.enabled &= check_lds_limit();
     if (const char * path = value_of("WAVESMITH_LEDGER")) {
         result.ledger_path = path;
     }

@@ -1,7 +1,6 @@
 // The user's switches, read once per process (tools/wavesmith/settings.py lists and explains them).
 #pragma once
 
-#include <stddef.h>
 #include <stdint.h>
 
 #include <string>
@@ -18,10 +17,9 @@ constexpr int kernel_count = 4;
 const char * kernel_name(Kernel kernel);
 
 struct Environment {
-    bool        enabled      = true;           // WAVESMITH; false also where WAVESMITH_HOST_FAMILY names no family
+    bool        enabled      = true;           // WAVESMITH; false also where another variable cannot be used
     uint32_t    kernel_mask  = 0;              // WAVESMITH_KERNELS, bit per Kernel
     Family      family       = Family::rdna3;  // WAVESMITH_HOST_FAMILY
-    size_t      lds_limit   = 0;               // WAVESMITH_LDS_LIMIT, bytes; 0: what the device has
     bool        take_all    = false;           // WAVESMITH_TAKE=all
     std::string ledger_path;                   // WAVESMITH_LEDGER, "-" for stderr, empty for none
 

@@ -8,6 +8,7 @@
 
 #include "../hook/ggml-custom-kernels.h"
 #include "../plan/device_mul_mat.h"
+#include "../plan/lds_limit.h"
 #include "environment.h"
 #include "ggml-backend.h"
 #include "ledger.h"
@@ -50,9 +51,10 @@ void announce(const ggml_custom_kernels_env & env, Family family) {
     }
 }
 
+// Read once: a change would not reach kernels that a captured graph replays.
 size_t lds_limit(const ggml_custom_kernels_env & env) {
-    const size_t wanted = environment().lds_limit;
-    return wanted > 0 ? std::min(wanted, env.lds_limit) : env.lds_limit;
+    static const LdsLimit wanted = read_lds_limit();
+    return std::min<size_t>(wanted.bytes, env.lds_limit);
 }
 
 // Whether our kernels can run on the device at all. Says why not, once.

@@ -3,7 +3,8 @@
 #include <string.h>
 
 #include "common_kernels.h"
-#include "mmq_planner.h"
+#include "device_choice.h"
+#include "mmq_types.h"
 #include "mul_mat_arguments.h"
 
 namespace wavesmith {
@@ -31,7 +32,8 @@ class DeviceRun {
             return refuse("no kernel for float weights on a GPU");
         }
         layout_ = type->activations;
-        const MmqVariant * variant = choose_device_variant(*type, environment_.family, shape(), environment_.compute_units, environment_.lds_limit);
+        const MmqVariant * variant =
+            choose_device_variant(*type, environment_.family, sizes(), entry_count(problem_), environment_.compute_units, lds_limit());
         if (!variant) {
             return refuse(std::string("no tile plan of ") + family_name(environment_.family) + " fits " + std::to_string(environment_.lds_limit) +
                           " bytes of LDS");
@@ -51,11 +53,12 @@ class DeviceRun {
     // Every slot may belong to one expert: the host does not know better. Blocks past an expert's last slot return at once.
     int64_t most_columns() const { return is_mul_mat_id(problem_) ? slot_count(problem_) : problem_.activations.ne[1]; }
 
-    MmqShape shape() const {
-        const int64_t entries = entry_count(problem_);
-        const int64_t columns = is_mul_mat_id(problem_) ? divide_up(slot_count(problem_), entries) : problem_.activations.ne[1];
-        return { problem_.weights.ne[1], columns, entries };
+    MmqSizes sizes() const {
+        const int64_t columns = is_mul_mat_id(problem_) ? divide_up(slot_count(problem_), entry_count(problem_)) : problem_.activations.ne[1];
+        return { problem_.weights.ne[1], columns, problem_.weights.ne[0] };
     }
+
+    uint32_t lds_limit() const { return environment_.lds_limit < UINT32_MAX ? uint32_t(environment_.lds_limit) : UINT32_MAX; }
 
     Result refuse(std::string text) {
         message_ = std::move(text);

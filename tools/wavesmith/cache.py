@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 from . import settings
+from .errors import DISK_FULL, BadInput
 
 
 def root() -> Path:
@@ -18,7 +20,18 @@ def root() -> Path:
 
 
 def folder(name: str) -> Path:
-    """A subfolder of the cache (`downloads`, `sources`, `builds`, `models`, `logs`), created."""
+    """A subfolder of the cache (`downloads`, `sources`, `builds`, `models`, `logs`), created. BadInput where it cannot be."""
     path = root() / name
-    path.mkdir(parents=True, exist_ok=True)
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        if error.errno in DISK_FULL:
+            raise
+        raise _unusable(path, error.strerror) from None
+    if not os.access(path, os.W_OK | os.X_OK):
+        raise _unusable(path, "no permission to write there")
     return path
+
+
+def _unusable(path: Path, why: str) -> BadInput:
+    return BadInput(f"cannot use the cache folder {path}: {why}; choose another with WAVESMITH_CACHE")

@@ -7,12 +7,12 @@ whatever else was edited in the files are kept.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
 from . import anchors, hunks, replace_files
-from .errors import BadInput, PatchRefused
+from .errors import DISK_FULL, BadInput, CannotBuild, PatchRefused
 
 APPLIES = "applies"
 APPLIED = "applied"
@@ -34,6 +34,15 @@ class HunkState:
     anchor: str  # first line, stripped; "" for a whole file
     state: str
     detail: str = ""
+
+
+@dataclass(frozen=True)
+class AnchorPlace:
+    """One occurrence of an anchor: `line` counts from 1, `where` is a phrase such as "in foo(int x)", `fits` as `inside` demands."""
+
+    line: int
+    where: str
+    fits: bool
 
 
 @dataclass(frozen=True)
@@ -59,6 +68,32 @@ def can_apply(states: Iterable[HunkState]) -> bool:
     return len({state.state for state in states} - {APPLIES}) == 0 or len({state.state for state in states} - {APPLIED}) == 0
 
 
+def refuse_other_patches(tree: Path | str) -> None:
+    """PatchRefused, naming the other one, where a tree has another kernel patch. Nothing is written."""
+    for state in check(tree):
+        if state.state == FOREIGN:
+            raise PatchRefused(f"{tree}: {state.detail}; two kernel patches in one tree would both want the same operations; nothing was changed")
+
+
+def anchor_places(tree: Path | str) -> dict[hunks.Insert, list[AnchorPlace]]:
+    """Where the anchor of every insert for this tree's version is, with the patch taken out. No entry where the file cannot be read."""
+    tree = Path(tree)
+    check_tree(tree)
+    inserts = [insert for insert in hunks.load().inserts if _is_for(insert.ggml, ggml_version(tree))]
+    found: dict[hunks.Insert, list[AnchorPlace]] = {}
+    for insert in inserts:
+        try:
+            present = _read(_inside_tree(tree, insert.file)).decode("latin-1")
+        except PatchRefused:
+            continue
+        base, _ = _take_out(present, [other for other in inserts if other.file == insert.file])
+        found[insert] = [
+            AnchorPlace(base.count("\n", 0, match.start()) + 1, anchors.describe(where), anchors.lies_inside(where, insert.inside, insert.language))
+            for match, where in _occurrences(base, insert)
+        ]
+    return found
+
+
 def apply(tree: Path | str) -> bool:
     """Applies the patch; returns False where it is applied already. PatchRefused, with nothing changed, where it cannot be."""
     plan = _plan(Path(tree), hunks.load())
@@ -68,13 +103,33 @@ def apply(tree: Path | str) -> bool:
     return True
 
 
-def revert(tree: Path | str) -> bool:
-    """Takes the patch out again, byte for byte; returns False where there is none. PatchRefused where its text was edited."""
+def revert(tree: Path | str, say: Callable[[str], None] | None = None) -> bool:
+    """Takes the patch out again, byte for byte; returns False where there is none. PatchRefused where its text was edited.
+
+    What was edited around its text stays as it is. say: told about added files that were gone or changed, one line each.
+    """
     plan = _plan(Path(tree), hunks.load(), reverting=True)
-    if _is_uniform(tree, plan.states, APPLIES):
+    states, remarks = _settle_files(plan.states)
+    if _is_uniform(tree, states, APPLIES):
         return False
     _write(Path(tree), plan.present, plan.without)
+    for remark in remarks if say else ():
+        say(remark)
     return True
+
+
+def _settle_files(states: list[HunkState]) -> tuple[list[HunkState], list[str]]:
+    """The states that a revert goes by, and remarks: added files may be gone already, or all that is left of the patch."""
+    files, inserts = [state for state in states if not state.anchor], [state for state in states if state.anchor]
+    remarks = [f"{state.file} {state.detail}; removed" for state in files if state.state == APPLIED and state.detail]
+    kinds = {state.state for state in inserts}
+    if kinds == {APPLIED}:
+        gone = [state for state in files if state.state == APPLIES]
+        return [state for state in states if state not in gone], [*remarks, *(f"{state.file} was gone already" for state in gone)]
+    there = [state for state in files if state.state != APPLIES]
+    if kinds == {APPLIES} and there:
+        return there, [*remarks, "only files that the patch adds were left of it"]
+    return states, remarks
 
 
 def unified_diff(tree: Path | str) -> str:
@@ -123,16 +178,16 @@ def _plan(tree: Path, patch: hunks.PatchSet, reverting: bool = False) -> _Plan:
     plan = _Plan(states, {}, {}, {})
     inserts = [insert for insert in patch.inserts if _is_for(insert.ggml, ggml_version(tree))]
     for file in dict.fromkeys(insert.file for insert in inserts):
-        _plan_inserts(tree, file, [insert for insert in inserts if insert.file == file], plan)
+        _plan_inserts(tree, file, [insert for insert in inserts if insert.file == file], plan, reverting)
     for file in patch.files:
-        _plan_file(tree, file, plan)
+        _plan_file(tree, file, plan, reverting)
     if not reverting:
         states.extend(_foreign_patches(tree, patch, plan))
         states.extend(_version_problems(tree, patch))
     return plan
 
 
-def _plan_inserts(tree: Path, file: str, inserts: list[hunks.Insert], plan: _Plan) -> None:
+def _plan_inserts(tree: Path, file: str, inserts: list[hunks.Insert], plan: _Plan, reverting: bool) -> None:
     try:
         present = _read(_inside_tree(tree, file))
     except PatchRefused as error:
@@ -141,11 +196,14 @@ def _plan_inserts(tree: Path, file: str, inserts: list[hunks.Insert], plan: _Pla
     base, found = _take_out(present.decode("latin-1"), inserts)
     placed = []
     for insert in inserts:
+        if reverting and found[insert.name] == APPLIED:  # its markers say where it is, whatever became of the anchor
+            plan.states.append(HunkState(insert.name, file, _first_line(insert), APPLIED))
+            continue
         state, offset = _find(base, insert, found[insert.name])
         plan.states.append(state)
         placed.append((offset, insert))
     plan.present[file], plan.without[file] = present, base.encode("latin-1")
-    if all(offset is not None for offset, _ in placed):
+    if not reverting and all(offset is not None for offset, _ in placed):
         patched = _put_in(base, placed)
         plan.patched[file] = patched.encode("latin-1")
         if all(kind == APPLIED for kind in found.values()) and plan.patched[file] != present:
@@ -190,17 +248,12 @@ def _find(base: str, insert: hunks.Insert, found: str) -> tuple[HunkState, int |
 
     if found == EDITED:
         return state(EDITED, "the text between the markers was edited or comes from another version"), None
-    pattern = re.compile(r"\r?\n".join(re.escape(line) for line in insert.anchor.split("\n")))
-    matches = list(pattern.finditer(base))
+    matches = _occurrences(base, insert)
     if not matches:
         return state(MISSING, f"anchor not found: {_first_line(insert)}"), None
     if len(matches) > 1:
         return state(AMBIGUOUS, f"anchor found {len(matches)} times: {_first_line(insert)}"), None
-    match = matches[0]
-    first_character = match.start() + len(match[0]) - len(match[0].lstrip())
-    where = anchors.place(base, first_character, insert.language)
-    if insert.anchor.lstrip().startswith("#"):  # a preprocessor line is code, and the scanner treats it as one
-        where = anchors.place(base, max(match.start() - 1, 0), insert.language) if match.start() else anchors.Place(True, ())
+    match, where = matches[0]
     if not anchors.lies_inside(where, insert.inside, insert.language):
         wanted = f"in {insert.inside}" if insert.inside else "at file level"
         return state(WRONG_PLACE, f"anchor '{_first_line(insert)}' lies {anchors.describe(where)}, not {wanted}"), None
@@ -210,6 +263,18 @@ def _find(base: str, insert: hunks.Insert, found: str) -> tuple[HunkState, int |
         newline = base.find("\n", match.end())
         offset = len(base) if newline < 0 else newline + 1
     return state(found), offset
+
+
+def _occurrences(base: str, insert: hunks.Insert) -> list[tuple[re.Match[str], anchors.Place]]:
+    """Every occurrence of the insert's anchor, and the place that it lies in."""
+    pattern = re.compile(r"\r?\n".join(re.escape(line) for line in insert.anchor.split("\n")))
+    return [(match, _place(base, match, insert)) for match in pattern.finditer(base)]
+
+
+def _place(base: str, match: re.Match[str], insert: hunks.Insert) -> anchors.Place:
+    if insert.anchor.lstrip().startswith("#"):  # a preprocessor line is code, and the scanner treats it as one
+        return anchors.place(base, max(match.start() - 1, 0), insert.language) if match.start() else anchors.Place(True, ())
+    return anchors.place(base, match.start() + len(match[0]) - len(match[0].lstrip()), insert.language)
 
 
 def _put_in(base: str, placed: list[tuple[int, hunks.Insert]]) -> str:
@@ -230,7 +295,7 @@ def _line_ending(text: str, offset: int) -> str:
     return "\r\n" if newline > 0 and text[newline - 1] == "\r" else "\n"
 
 
-def _plan_file(tree: Path, file: hunks.File, plan: _Plan) -> None:
+def _plan_file(tree: Path, file: hunks.File, plan: _Plan, reverting: bool) -> None:
     plan.without[file.target], plan.patched[file.target] = None, file.content
     path = tree / file.target
     if not path.exists() and not path.is_symlink():
@@ -242,6 +307,9 @@ def _plan_file(tree: Path, file: hunks.File, plan: _Plan) -> None:
         plan.states.append(HunkState(file.name, file.target, "", UNREADABLE, str(error)))
         return
     same = plan.present[file.target] == file.content
+    if reverting and not same and plan.present[file.target].replace(b"\r\n", b"\n") == file.content:
+        plan.states.append(HunkState(file.name, file.target, "", APPLIED, "had other line endings"))
+        return
     plan.states.append(HunkState(file.name, file.target, "", APPLIED if same else EDITED, "" if same else "the file is there with other content"))
 
 
@@ -287,7 +355,8 @@ def _write(tree: Path, present: dict[str, bytes], wanted: dict[str, bytes | None
     try:
         replace_files.replace_all(changes)
     except OSError as error:
-        raise PatchRefused(f"{tree}: cannot write {error.filename or ''}: {error.strerror}; nothing was changed") from error
+        kind = CannotBuild if error.errno in DISK_FULL else PatchRefused
+        raise kind(f"{tree}: cannot write {error.filename or ''}: {error.strerror}; nothing was changed") from error
 
 
 def _inside_tree(tree: Path, file: str) -> Path:

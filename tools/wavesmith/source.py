@@ -54,13 +54,13 @@ def resolve(spec: str | None = None) -> Identity:
         entry = locked.by_commit(spec)
     if entry is not None:
         return Identity(entry.version, entry.version, entry.commit, entry)
-    if Path(spec).is_dir():
+    if spec and Path(spec).is_dir():
         return _identify_folder(Path(spec).resolve())
     if re.fullmatch(r"b\d+", spec):
         return Identity(spec, spec, spec)
     if re.fullmatch(r"[0-9a-f]{7,40}", spec):
         return Identity(spec, spec[:9], spec)
-    raise BadInput(f"{spec}: not a supported llama.cpp version ({locked.names()}), a tag (b1234), a commit or a folder")
+    raise BadInput(f"{spec or repr(spec)}: not a supported llama.cpp version ({locked.names()}), a tag (b1234), a commit or a folder")
 
 
 def get(spec: str | None = None, via: str = "auto", *, fresh: bool = False, on_progress: OnProgress | None = None, say: Say | None = None) -> Source:
@@ -95,6 +95,14 @@ def _identify_folder(folder: Path) -> Identity:
     if entry is not None and marker["commit"] == entry.commit:
         return Identity(str(folder), entry.version, entry.commit, entry, folder)
     return Identity(str(folder), "local", f"tree-{_content_hash(folder)}", None, folder)
+
+
+def warnings(identity: Identity) -> list[str]:
+    """What the user should know about a tree of their own before it is built: changes that no commit holds."""
+    if identity.folder is None:
+        return []
+    changed = git.uncommitted(identity.folder)
+    return [f"{identity.folder} has {changed} uncommitted change(s), which are part of this build"] if changed else []
 
 
 def _content_hash(folder: Path) -> str:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from ..errors import BadInput
 from ..targets import ARCHITECTURES
+from .families import families
 
 
 @dataclass(frozen=True)
@@ -17,17 +18,8 @@ class VectorRegisters:
     waves: int
 
 
-_OF_FAMILY = {
-    "gcn": VectorRegisters(256, 4, 10),
-    "cdna2": VectorRegisters(512, 8, 8),
-    "cdna3": VectorRegisters(512, 8, 8),
-    "cdna4": VectorRegisters(512, 8, 8),
-    "rdna2": VectorRegisters(1024, 16, 16),
-    "rdna3": VectorRegisters(1536, 24, 16),
-    "rdna3.5": VectorRegisters(1536, 24, 16),
-    "rdna4": VectorRegisters(1536, 24, 16),
-}
 _SMALLER = VectorRegisters(1024, 16, 16)
+# Members with fewer registers than those of their family that wavesmith is checked on (families.toml).
 _OF_TARGET = {"gfx11-generic": _SMALLER, "gfx1102": _SMALLER, "gfx1103": _SMALLER, "gfx1150": _SMALLER, "gfx1152": _SMALLER, "gfx1153": _SMALLER}
 
 
@@ -37,6 +29,7 @@ def waves_per_simd(target: str, vgprs: int) -> int:
     architecture = ARCHITECTURES.get(name)
     if architecture is None or architecture.family is None:
         raise BadInput(f"no family is known for the target '{target}'")
-    registers = _OF_TARGET.get(name, _OF_FAMILY[architecture.family])
+    family = families()[architecture.family]
+    registers = _OF_TARGET.get(name, VectorRegisters(family.vgprs, family.vgpr_granule, family.waves_per_simd))
     taken = max(1, -(-vgprs // registers.granule)) * registers.granule
     return min(registers.waves, registers.total // taken)

@@ -329,7 +329,7 @@ def without_hook(text: str) -> str:
 
 def main() -> int:
     llama, out = Path(sys.argv[1]).absolute(), Path(sys.argv[2]).absolute()
-    steps = sys.argv[3:] or list(STEPS)
+    steps = sys.argv[3:] or [step for step in STEPS if step != "choose"]
     if unknown := [step for step in steps if step not in STEPS]:
         print(f"check.py: no step {unknown[0]}; steps are {', '.join(STEPS)}", file=sys.stderr)
         return 2

@@ -2,6 +2,8 @@
 
 option(WAVESMITH_NATIVE "Compile the host kernels for the CPU of this machine (-march=native)" ON)
 
+option(WAVESMITH_ALL_ROWS "Compile every row of plan/mmq_plans.inc, also those that are for GPUs alone" OFF)
+
 # Compiler settings of a host target. Contraction is off because a fused multiply-add would round differently from the
 # arithmetic that the kernels document.
 function(wavesmith_host_settings target)
@@ -48,5 +50,6 @@ function(wavesmith_add_kernels)
     add_library(wavesmith-kernels OBJECT ${sources} ${instances})
     wavesmith_host_settings(wavesmith-kernels)
     target_include_directories(wavesmith-kernels PRIVATE ${CMAKE_CURRENT_BINARY_DIR}/instances)
+    target_compile_definitions(wavesmith-kernels PRIVATE WAVESMITH_ALL_ROWS=$<BOOL:${WAVESMITH_ALL_ROWS}>)
     target_link_libraries(wavesmith-kernels PRIVATE Threads::Threads)
 endfunction()

@@ -9,7 +9,7 @@
 
 #include "../plan/common_kernels.h"
 #include "../plan/dispatch.h"
-#include "../plan/mmq_planner.h"
+#include "../plan/mmq_types.h"
 
 #ifndef WAVESMITH_VERSION
 #    error "the build defines WAVESMITH_VERSION"

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "../plan/dispatch.h"
+#include "../plan/lds_limit.h"
 #include "log.h"
 
 namespace wavesmith {
@@ -123,12 +124,22 @@ static bool read_family(Family & family) {
     return false;
 }
 
+// False where the variable is no number: running over a limit that was meant would be worse than not running.
+static bool check_lds_limit() {
+    const LdsLimit limit = read_lds_limit();
+    if (!limit.error.empty()) {
+        log(LogLevel::error, "%s; offering no device", limit.error.c_str());
+    }
+    return limit.error.empty();
+}
+
 static Environment read_environment() {
     set_log_level(read_log_level());
     Environment result;
     result.enabled     = read_enabled();
     result.kernel_mask = read_kernels();
     result.enabled &= read_family(result.family);
+    result.enabled &= check_lds_limit();
     if (const char * path = value_of("WAVESMITH_LEDGER")) {
         result.ledger_path = path;
     }

@@ -17,7 +17,7 @@ constexpr int kernel_count = 4;
 const char * kernel_name(Kernel kernel);
 
 struct Environment {
-    bool        enabled      = true;           // WAVESMITH; false also where WAVESMITH_HOST_FAMILY names no family
+    bool        enabled      = true;           // WAVESMITH; false also where another variable cannot be used
     uint32_t    kernel_mask  = 0;              // WAVESMITH_KERNELS, bit per Kernel
     Family      family       = Family::rdna3;  // WAVESMITH_HOST_FAMILY
     std::string ledger_path;                   // WAVESMITH_LEDGER, "-" for stderr, empty for none

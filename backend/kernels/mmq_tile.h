@@ -13,8 +13,6 @@ template <int tile_m_, int tile_n_, int waves_m_, int waves_n_, int stages_> str
     static constexpr int waves_m = waves_m_;
     static constexpr int waves_n = waves_n_;
     static constexpr int stages  = stages_;
-
-    static_assert(tile_m <= 256, "supports() allows 32-bit offsets for tiles of 256 rows");
 };
 
 // Byte offsets within a stage. Rows of 144 bytes put the 16-byte reads of eight neighbouring rows in different banks.

@@ -49,11 +49,12 @@ enum class Result {
 bool is_mul_mat_id(const MulMat & problem);
 
 // Says whether `run` would take the product, looking at types, sizes and strides only (data pointers may be null).
-// On Result::unsupported, `reason` is one short clause such as "weights of type q8_1".
+// On Result::unsupported, `reason` is one short clause such as "weights of type q8_1"; on Result::invalid_argument it says which
+// setting is malformed.
 Result supports(const MulMat & problem, Family family, std::string & reason);
 
 // Computes output = weights x activations, blocking. Thread-safe: concurrent calls share one thread pool.
-// `kernel` (may be nullptr) receives the name of the kernel and plan that ran, e.g. "mmq rdna3 q4_K 64x64x128".
+// `kernel` (may be nullptr) receives the name of the kernel and plan that ran, "mmq", the family, the type and the plan.
 Result run(const MulMat & problem, const HostOptions & options, std::string & message, std::string * kernel = nullptr);
 
 // Values per integer sum of a weight type (16, 32 or 64), 0 for float types and unknown ones.

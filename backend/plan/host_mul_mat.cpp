@@ -7,7 +7,9 @@
 
 #include "common_kernels.h"
 #include "dispatch.h"
-#include "mmq_planner.h"
+#include "lds_limit.h"
+#include "mmq_choice.h"
+#include "mmq_types.h"
 
 namespace wavesmith {
 
@@ -230,9 +232,15 @@ class Run {
     }
 
     Result mmq(const MmqType & type, std::string * kernel) {
-        const MmqVariant * variant = choose_mmq_variant(type, options_.family, columns(), options_.variant);
+        const LdsLimit     limit   = read_lds_limit();
+        const MmqVariant * variant = options_.variant ? find_mmq(type.variants, options_.family, options_.variant)
+                                                      : choose_mmq(type.variants, options_.family, { w_.ne[1], columns(), w_.ne[0] }, limit.bytes);
         if (!variant) {
             return invalid(std::string("no tile plan \"") + options_.variant + "\" for " + type.name + " on " + family_name(options_.family));
+        }
+        if (!limit.allows(variant->lds_bytes)) {
+            message_ = over_lds_limit(std::string("tile ") + variant->plan + " of " + type.name, variant->lds_bytes, limit);
+            return Result::unsupported;
         }
         const Result quantized = quantize(type.activations);
         if (quantized != Result::ok) {

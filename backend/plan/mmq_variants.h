@@ -1,4 +1,5 @@
-// The compiled variants of mmq for one GGUF type: one per tile plan of each family (mmq_plans.inc).
+// The compiled variants of mmq for one GGUF type: one per tile plan of each family (mmq_plans.inc) that the host library has. With
+// WAVESMITH_ALL_ROWS those are all.
 #pragma once
 
 #include <vector>
@@ -6,13 +7,15 @@
 #include "../arch/all.h"
 #include "../kernels/mmq.h"
 #include "host_kernel.h"
+#include "mmq_row.h"
+
+#ifndef WAVESMITH_ALL_ROWS
+#    define WAVESMITH_ALL_ROWS 0
+#endif
 
 namespace wavesmith {
 
-struct MmqVariant {
-    Family                   family;
-    const char *             plan;  // "tile_m x tile_n", as in "64x16"
-    int                      tile_m, tile_n;
+struct MmqVariant : MmqRow {
     HostKernel<MmqArguments> kernel;
 };
 
@@ -24,9 +27,10 @@ struct MmqType {
     std::vector<MmqVariant> variants;
 };
 
-template <class Quant, class Arch, int parts, class Tile> void add_mmq_variant(std::vector<MmqVariant> & variants, const char * plan) {
-    if constexpr (parts == Quant::parts) {
-        variants.push_back({ Arch::family, plan, Tile::tile_m, Tile::tile_n, host_kernel<Mmq<Arch, Quant, Tile>>() });
+template <class Quant, class Arch, int parts, bool wanted, class Tile> void add_mmq_variant(std::vector<MmqVariant> & variants, const char * plan) {
+    if constexpr (parts == Quant::parts && wanted) {
+        using Kernel = Mmq<Arch, Quant, Tile>;
+        variants.push_back({ { Arch::family, plan, Tile::tile_m, Tile::tile_n, Kernel::lds_bytes }, host_kernel<Kernel>() });
     }
 }
 
@@ -34,8 +38,9 @@ template <class Quant> MmqType make_mmq_type() {
     MmqType type = { Quant::ggml_type,    Quant::name,      Quant::step_values == 64 ? Q8_1Layout::d2s8 : Q8_1Layout::d4s8,
                      Quant::block_values, Quant::block_bytes, Quant::alignment,
                      Quant::step_values / Quant::parts, {} };
-#define MMQ_PLAN(architecture, parts, tile_m, tile_n, waves_m, waves_n, stages)                                                  \
-    add_mmq_variant<Quant, arch::architecture, parts, MmqTile<tile_m, tile_n, waves_m, waves_n, stages>>(type.variants, #tile_m "x" #tile_n);
+#define MMQ_PLAN(architecture, parts, tile_m, tile_n, waves_m, waves_n, stages, host)                                                   \
+    add_mmq_variant<Quant, arch::architecture, parts, host || WAVESMITH_ALL_ROWS, MmqTile<tile_m, tile_n, waves_m, waves_n, stages>>( \
+        type.variants, #tile_m "x" #tile_n);
 #include "mmq_plans.inc"
 #undef MMQ_PLAN
     return type;

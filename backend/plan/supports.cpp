@@ -3,7 +3,9 @@
 
 #include "common_kernels.h"
 #include "dispatch.h"
-#include "mmq_planner.h"
+#include "lds_limit.h"
+#include "mmq_choice.h"
+#include "mmq_types.h"
 
 namespace wavesmith {
 
@@ -11,8 +13,6 @@ namespace {
 
 constexpr int type_f32 = 0;
 constexpr int type_i32 = 26;
-
-constexpr int tallest_tile = 256;  // rows: no plan is taller
 
 Result refuse(std::string & reason, std::string text) {
     reason = std::move(text);
@@ -40,9 +40,32 @@ bool strides_divide_by(const Tensor & tensor, int64_t alignment) {
     return tensor.nb[1] % alignment == 0 && tensor.nb[2] % alignment == 0 && tensor.nb[3] % alignment == 0;
 }
 
+// Every kernel of the product must keep within the limit, mmq with at least one of its rows.
+Result check_lds(const MulMat & problem, Family family, std::string & reason) {
+    const LdsLimit limit = read_lds_limit();
+    if (!limit.error.empty()) {
+        reason = limit.error;
+        return Result::invalid_argument;
+    }
+    const auto within = [&](const std::string & kernel, uint32_t bytes) {
+        return limit.allows(bytes) ? Result::ok : refuse(reason, over_lds_limit(kernel, bytes, limit));
+    };
+    if (is_mul_mat_id(problem) && within("expert_slots", expert_slots_kernel(family).lds_bytes) != Result::ok) {
+        return Result::unsupported;
+    }
+    const MmqType * type = mmq_type(problem.weights.type);
+    if (!type) {
+        return within("gemm", gemm_kernel(family, problem.weights.type)->kernel.lds_bytes);
+    }
+    if (within("quantize_q8_1", quantize_q8_1_kernel(family, type->activations).lds_bytes) != Result::ok) {
+        return Result::unsupported;
+    }
+    return within(std::string("the smallest tile of ") + type->name + " on " + family_name(family), least_mmq_lds(type->variants, family));
+}
+
 Result check_weights(const Tensor & weights, Family family, std::string & reason) {
     if (const MmqType * type = mmq_type(weights.type)) {
-        if (!choose_mmq_variant(*type, family, 1, nullptr)) {
+        if (least_mmq_lds(type->variants, family) == UINT32_MAX) {
             return refuse(reason, std::string("no tile plan of ") + family_name(family) + " for " + type->name);
         }
         if (weights.ne[0] % type->block_values != 0) {
@@ -90,7 +113,7 @@ Result check_experts(const MulMat & problem, std::string & reason) {
 bool offsets_fit_32_bits(const MulMat & problem) {
     const Tensor & x    = problem.activations;
     const double   rows = double(x.ne[1]) * double(x.ne[2]) * double(x.ne[3]);
-    return rows * q8_1_block_bytes(Q8_1Layout::d4s8) <= UINT32_MAX && double(problem.weights.nb[1]) * tallest_tile <= UINT32_MAX &&
+    return rows * q8_1_block_bytes(Q8_1Layout::d4s8) <= UINT32_MAX && double(problem.weights.nb[1]) * tallest_mmq_tile() <= UINT32_MAX &&
            double(problem.ids.ne[0]) * double(problem.ids.ne[1]) <= INT32_MAX;
 }
 
@@ -118,7 +141,8 @@ Result supports(const MulMat & problem, Family family, std::string & reason) {
     if (weights != Result::ok) {
         return weights;
     }
-    return is_mul_mat_id(problem) ? check_experts(problem, reason) : check_plain(problem, reason);
+    const Result sizes = is_mul_mat_id(problem) ? check_experts(problem, reason) : check_plain(problem, reason);
+    return sizes == Result::ok ? check_lds(problem, family, reason) : sizes;
 }
 
 int scale_group(int ggml_type) {

@@ -146,6 +146,20 @@ def test_family_is_shown_and_computes(ggml, module, family, tmp_path):
     assert {line["kernel"].split()[1] for line in module_builds.read_ledger(ledger)} == {family}
 
 
+def test_lds_limit_leaves_the_product_to_stock_with_the_reason(ggml, module, tmp_path):
+    ledger = tmp_path / "ledger.jsonl"
+    result = run_with(ggml, module, "q8_0", "8", "1", "32", WAVESMITH_LDS_LIMIT="1000", WAVESMITH_LEDGER=str(ledger))
+    assert result.returncode == 4 and our_lines(result) == []
+    assert [(line["ran"], "bytes of LDS, WAVESMITH_LDS_LIMIT is 1000" in line["reason"]) for line in module_builds.read_ledger(ledger)] == [("stock", True)]
+
+
+def test_lds_limit_that_is_no_number_is_an_error_line_and_no_device(ggml, module):
+    result = run_with(ggml, module, WAVESMITH_LDS_LIMIT="64k")
+    assert result.returncode == 3
+    (line,) = our_lines(result)
+    assert 'WAVESMITH_LDS_LIMIT is "64k"' in line
+
+
 def test_unknown_family_is_an_error_line_and_no_device(ggml, module):
     result = run_with(ggml, module, WAVESMITH_HOST_FAMILY="rdna7")
     assert result.returncode == 3

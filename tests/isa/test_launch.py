@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from wavesmith.errors import CannotRun
-from wavesmith.kernels.device_source import ARCHITECTURES, units
+from wavesmith.kernels.device_source import units
+from wavesmith.kernels.families import families
 
 from . import emulator, launch
 from .launch import NotLaunchable
@@ -50,7 +51,7 @@ def test_arguments_in_order_and_size():
         launch.arguments(kernel, {"b": 3, "n": 7, "nb": 1, "none": None})
 
 
-@pytest.mark.parametrize("family", ARCHITECTURES)
+@pytest.mark.parametrize("family", families())
 def test_every_kernel_has_a_rule_over_its_own_arguments(family):
     for unit in units(family):
         for kernel in unit.kernels:

@@ -7,10 +7,12 @@ import json
 import os
 import shutil
 import threading
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
 import fake_llama
+import fake_rocm
 import pytest
 from click.testing import CliRunner
 from wavesmith import build, build_plan, cmake_file_api, patching, source
@@ -33,6 +35,7 @@ def fake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
     monkeypatch.setattr(source, "resolve", lambda llama: source.Identity("1.0", "1.0", "abcdef123456"))
     monkeypatch.setattr(build, "_fetch", fetch)
     monkeypatch.setattr(patching, "apply", lambda folder: (folder / "patched").touch())
+    monkeypatch.setattr(patching, "refuse_other_patches", lambda folder: None)
     return state
 
 
@@ -80,7 +83,7 @@ def test_manifest_tells_the_whole_plan(fake) -> None:
     made = build.ensure(steps=quiet())
     manifest = json.loads((made.prefix / build.MANIFEST).read_text())
     assert manifest["version"] == build.MANIFEST_VERSION
-    assert manifest["plan"] == build_plan.resolve().as_json() | {"programs": list(build_plan.PROGRAMS)}
+    assert manifest["plan"] == build_plan.resolve().as_json()
     assert manifest["programs"]["llama-bench"] == "build/bin/llama-bench"
     assert "CXX" in manifest["compilers"]
 
@@ -279,3 +282,66 @@ def test_file_api_names_targets_cache_and_compilers(fake) -> None:
 def test_file_api_without_a_reply(tmp_path: Path) -> None:
     with pytest.raises(BuildFailed, match="no file API reply"):
         cmake_file_api.read(tmp_path)
+
+
+def test_another_kernel_patch_is_named_before_anything_is_copied(fake, monkeypatch: pytest.MonkeyPatch) -> None:
+    import mini_tree
+
+    mini_tree.write(fake.tree)
+    (fake.tree / "ggml/src/ggml-cuda/smithy-config.h").write_text("#pragma once\n")
+    monkeypatch.undo()
+    monkeypatch.setenv("WAVESMITH_CACHE", str(fake.cache))
+    with pytest.raises(PatchRefused, match="the tree already has kernel-anvil .*smithy-config.h.*nothing was changed"):
+        build.ensure(llama=str(fake.tree), steps=quiet())
+    assert [path.name for path in build_plan.resolve(llama=str(fake.tree)).prefix.iterdir()] == ["plan.json"]
+
+
+def test_option_that_cmake_ignored_is_an_error(fake) -> None:
+    """Else a llama.cpp without the option would give a build for the CPU, and say nothing."""
+    text = (fake.tree / "CMakeLists.txt").read_text()
+    (fake.tree / "CMakeLists.txt").write_text(text.replace('NOT GGML_CUSTOM_KERNELS STREQUAL "wavesmith" OR ', ""))
+    with pytest.raises(BuildFailed, match="did not use GGML_CUSTOM_KERNELS: the build would silently be without a GPU or our kernels .*configure.log"):
+        build.ensure(steps=quiet())
+    assert build.find() is None
+
+
+def test_uncommitted_changes_of_a_users_tree_are_said(tmp_path: Path) -> None:
+    import mini_tree
+
+    tree = mini_tree.write(tmp_path / "tree")
+    build.process.run(["git", "-C", str(tree), "init", "-q"], tmp_path / "log")
+    assert build_plan.resolve(llama=str(tree)).notes == (f"{tree} has {len(list(tree.iterdir())) - 1} uncommitted change(s), which are part of this build",)
+
+
+@pytest.mark.parametrize("words", ["gfx1100,gfx1030", "gfx1100,host"])
+def test_gpu_build_from_plan_to_manifest(fake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: str) -> None:
+    """Everything around the compiler: a ROCm root of stand-ins, and CMake's word that it knows the HIP compiler."""
+    root = fake_rocm.write(tmp_path / "my rocm")
+    compiler = fake_rocm.compiler(root / "llvm/bin/clang++")
+    monkeypatch.setenv("ROCM_PATH", str(root))
+    monkeypatch.setenv("HIPFLAGS", "-march=native")
+    real = cmake_file_api.read
+    monkeypatch.setattr(cmake_file_api, "read", lambda tree: replace(real(tree), compilers={**real(tree).compilers, "HIP": "Clang 22.0.0"}))
+    made = build.ensure(words, steps=quiet())
+    assert made.target == words and made.has_host == words.endswith("host")
+    assert (made.prefix / "build/hip.txt").read_text() == f"{root}\n{words.removesuffix(',host').replace(',', ';')}\n{compiler}\n\n"
+    manifest = json.loads((made.prefix / build.MANIFEST).read_text())
+    assert manifest["plan"]["rocm"]["root"] == manifest["environment"]["ROCM_PATH"] == str(root)
+    assert manifest["module"].endswith("libggml-wavesmith.so" if made.has_host else "libggml-hip.so")
+    assert made.rocm_libraries == (f"{root}/lib",)
+    trials = len(fake_rocm.calls(compiler))
+    assert build.ensure(words, steps=quiet()) == made
+    assert len(fake_rocm.calls(compiler)) == trials
+
+
+def test_gpu_build_that_cmake_makes_for_the_cpu_is_refused(fake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    root = fake_rocm.write(tmp_path / "rocm")
+    fake_rocm.compiler(root / "llvm/bin/clang++")
+    monkeypatch.setenv("ROCM_PATH", str(root))
+    text = (fake.tree / "CMakeLists.txt").read_text()
+    (fake.tree / "CMakeLists.txt").write_text(
+        text.replace("if (GGML_HIP AND GPU_TARGETS)", "if (FALSE)").replace("if (NOT GGML_HIP OR GGML_CUSTOM_KERNELS_HOST)", "if (TRUE)")
+    )
+    with pytest.raises(BuildFailed, match="did not use .*GGML_HIP.*would silently be without a GPU"):
+        build.ensure("gfx1100", steps=quiet())
+    assert build.find("gfx1100") is None

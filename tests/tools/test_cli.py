@@ -81,7 +81,7 @@ def test_without_a_command_the_help_is_shown() -> None:
         (["nosuch"], "error: No such command 'nosuch' (see 'wavesmith --help')"),
         (["env", "--nosuch"], "(see 'wavesmith env --help')"),
         (["build", "--jobs", "0"], "0 is not in the range"),
-        (["build", "--target", "gfx000"], "'gfx000' is not"),
+        (["build", "--target", "gfx000"], "unknown target 'gfx000'; did you mean gfx"),
     ],
 )
 def test_usage_errors_are_one_line(arguments: list[str], message: str) -> None:

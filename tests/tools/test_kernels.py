@@ -9,22 +9,15 @@ import pytest
 from wavesmith.errors import BadInput, CannotBuild
 from wavesmith.gguf_types import GgufType, gguf_type
 from wavesmith.kernels import compile as kernels_compile
-from wavesmith.kernels import compiler, definitions, device_source, manifest
+from wavesmith.kernels import compiler, definitions, device_source, manifest, planner
+from wavesmith.kernels.families import families
 from wavesmith.targets import KERNEL_TARGETS, resolve
-
-LDS_BYTES = {"Cdna4": 160 * 1024}  # most LDS of a workgroup where it is not 64 KiB (facts of the families in backend/arch)
 
 
 def test_definitions_agree_with_gguf():
     for quant in definitions.quants():
         assert gguf_type(quant.struct) == GgufType(quant.struct, quant.ggml_type, quant.block_values, quant.block_bytes)
         assert quant.parts in (1, 2)
-
-
-def test_every_family_has_a_plan_for_every_number_of_parts():
-    plans = {(plan.architecture, plan.parts) for plan in definitions.plans()}
-    parts = {quant.parts for quant in definitions.quants()}
-    assert plans == {(architecture, count) for _, architecture in device_source.ARCHITECTURES.values() for count in parts}
 
 
 def test_arguments_are_read_in_order():
@@ -66,7 +59,23 @@ def test_every_kernel_compiles_for_every_target_without_spills(all_kernels):
         for kernel in here:
             used = {key: kernel[key] for key in ("scratch_bytes", "vgpr_spills", "sgpr_spills")}
             assert not any(used.values()), f"{target} {kernel['symbol']}: {used}"
-            assert kernel["static_lds_bytes"] <= LDS_BYTES.get("Cdna4" if target == "gfx950" else "", 64 * 1024)
+
+
+@pytest.mark.build
+@pytest.mark.parametrize("target", KERNEL_TARGETS)
+def test_compiled_kernels_keep_the_planners_promises(all_kernels, target):
+    """LDS to the byte, registers within the family's limit, and at least as many workgroups at once as the table says."""
+    family = families()[resolve([target], [])[0].family]
+    quants = {quant.name: quant for quant in definitions.quants()}
+    compiled = {(kernel["type"], kernel["symbol"]): kernel for kernel in all_kernels[1] if kernel["target"] == target and kernel["plan"]}
+    expected = {(quant.name, kernel.symbol): (quant, kernel.plan) for quant in quants.values() for kernel in device_source.mmq_unit(quant, family).kernels}
+    assert set(compiled) == set(expected)
+    for key, (quant, plan) in expected.items():
+        kernel = compiled[key]
+        promised, found = planner.needs(plan, quant, family), planner.needs(plan, quant, family, vgprs=kernel["vgprs"])
+        assert kernel["static_lds_bytes"] == promised.lds <= family.lds_bytes, key
+        assert kernel["vgprs"] <= family.vgprs_per_wave, key
+        assert found.workgroups >= promised.workgroups, (key, kernel["vgprs"], promised)
 
 
 @pytest.mark.build

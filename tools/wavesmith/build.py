@@ -9,59 +9,24 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import functools
 import json
 import os
 import shutil
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
-from . import build_checks, build_plan, cache, cmake_file_api, process, resources
-from .build_plan import Plan
-from .errors import BadInput, BuildFailed, CannotBuild, CannotRun
+from . import build_checks, build_environment, build_lock, build_plan, build_verify, cmake_file_api, known_failures, process, resources
+from .build_plan import MANIFEST, Plan
+from .build_verify import DEVICE
+from .built import MANIFEST_VERSION, Build, open_folder
+from .errors import BadInput, CannotBuild
 from .progress import Step, Steps
 
-MANIFEST = "build.json"
-MANIFEST_VERSION = 1
-DEVICE = "WAVESMITH"
+__all__ = ["DEVICE", "MANIFEST", "MANIFEST_VERSION", "Build", "ensure", "find", "make", "write_json"]
 
 _PLAN = "plan.json"
 _LEFT_OUT = (".git", "build", ".github", ".devops", "docs", "media", "models", "gguf-py", "benches")  # of the llama.cpp tree: nothing that CMake reads
-_NOT_INHERITED = ("CFLAGS", "CXXFLAGS", "CPPFLAGS", "LDFLAGS", "CMAKE_PREFIX_PATH", "CMAKE_GENERATOR", "CMAKE_ARGS", "DESTDIR", "MAKEFLAGS")
-
-
-@dataclass(frozen=True)
-class Build:
-    """A finished build."""
-
-    prefix: Path
-    target: str
-    llama_version: str
-    commit: str
-    key: str
-    bin_dir: Path
-    lib_dir: Path
-    programs: dict[str, Path]
-
-    def program(self, name: str) -> Path:
-        """Path of one of build_plan.PROGRAMS."""
-        return self.programs[name]
-
-    def environment(self, family: str | None = None, stock: bool = False) -> dict[str, str]:
-        """The environment for this build's programs: ours, or with `stock` the same programs with the module switched off.
-
-        family: gfx family whose kernels the host target runs. Waiting OpenMP threads sleep: on a busy machine their
-        spinning would make every figure meaningless.
-        """
-        environment = {name: value for name, value in os.environ.items() if name != "GGML_BACKEND_PATH"}
-        environment["OMP_WAIT_POLICY"] = "passive"
-        if stock:
-            environment["WAVESMITH"] = "0"
-        else:
-            environment.pop("WAVESMITH", None)
-        if family:
-            environment["WAVESMITH_HOST_FAMILY"] = family
-        return environment
 
 
 def find(target: str = "host", llama: str | None = None, out: Path | None = None) -> Build | None:
@@ -92,7 +57,7 @@ def make(plan: Plan, *, via: str = "auto", jobs: int | None = None, steps: Steps
     if found:
         return found
     _refuse_foreign_folder(plan.prefix)
-    with _locked(plan, steps):
+    with build_lock.held(plan.prefix, steps):
         found = _load(plan)  # another process may have finished it while we waited
         if found:
             return found
@@ -101,32 +66,15 @@ def make(plan: Plan, *, via: str = "auto", jobs: int | None = None, steps: Steps
         _prepare(plan, via, steps)
         reply = _compile(plan, jobs or build_checks.usable_cpus(), steps)
         with steps.step("check the build") as step:
-            manifest = _check(plan, reply, step)
+            manifest = build_verify.manifest(plan, reply, step)
         write_json(plan.prefix / MANIFEST, manifest)
     return _load(plan)
 
 
 def _load(plan: Plan) -> Build | None:
-    """The finished build of `plan`, if its manifest is there, is of the same key, and its programs still exist."""
-    try:
-        manifest = json.loads((plan.prefix / MANIFEST).read_text())
-    except (FileNotFoundError, NotADirectoryError, ValueError):
-        return None
-    if manifest.get("version") != MANIFEST_VERSION or manifest["plan"]["key"] != plan.key:
-        return None
-    programs = {name: plan.prefix / path for name, path in manifest["programs"].items()}
-    if not all(os.access(path, os.X_OK) for path in programs.values()):
-        return None
-    return Build(
-        prefix=plan.prefix,
-        target=plan.target,
-        llama_version=plan.llama_version,
-        commit=plan.llama_commit,
-        key=plan.key,
-        bin_dir=plan.prefix / manifest["bin_dir"],
-        lib_dir=plan.prefix / manifest["lib_dir"],
-        programs=programs,
-    )
+    """The finished build of `plan`: in its folder, of the same key."""
+    found = open_folder(plan.prefix)
+    return found if found and found.key == plan.key else None
 
 
 def _refuse_foreign_folder(prefix: Path) -> None:
@@ -137,38 +85,30 @@ def _refuse_foreign_folder(prefix: Path) -> None:
         raise BadInput(f"{prefix} is not a folder")
 
 
-@contextlib.contextmanager
-def _locked(plan: Plan, steps: Steps) -> Iterator[None]:
-    """One process at a time per build folder."""
-    import hashlib
-
-    from filelock import FileLock, Timeout
-
-    name = hashlib.sha256(str(plan.prefix).encode()).hexdigest()[:16]
-    lock = FileLock(cache.folder("builds") / f".{name}.lock")
-    try:
-        lock.acquire(timeout=0)
-    except Timeout:
-        with steps.step("wait for another process that makes this build"):
-            lock.acquire()
-    try:
-        yield
-    finally:
-        lock.release()
-
-
 def _prepare(plan: Plan, via: str, steps: Steps) -> None:
     """Fill the folder with a patched copy of the tree and our sources; what an interrupted run left is kept if it is whole."""
+    from . import patching
+
     _discard_other_plan(plan)
-    plan.prefix.mkdir(parents=True, exist_ok=True)
+    _make_folder(plan.prefix)
     write_json(plan.prefix / _PLAN, plan.as_json())
     if not (plan.prefix / "src").is_dir():
         with steps.step("fetch llama.cpp", unit="bytes") as step:
             tree = _fetch(plan, via, step)
+        patching.refuse_other_patches(tree)
         with steps.step("copy and patch llama.cpp"):
             _copy_patched(tree, plan.prefix / "src")
     if not (plan.prefix / "module").is_dir():
         _copy_module(plan.prefix / "module")
+
+
+def _make_folder(prefix: Path) -> None:
+    try:
+        prefix.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            raise CannotBuild(f"no space left on the disk for {prefix}") from None
+        raise BadInput(f"cannot make the folder {prefix}: {error.strerror}; choose another with --out or WAVESMITH_CACHE") from None
 
 
 def _fetch(plan: Plan, via: str, step: Step) -> Path:
@@ -232,13 +172,15 @@ def _staging(destination: Path) -> Iterator[Path]:
 
 def _compile(plan: Plan, jobs: int, steps: Steps) -> cmake_file_api.Reply:
     tree = plan.prefix / "build"
-    environment = _compile_environment(plan)
+    environment = build_environment.variables(plan.prefix, plan.rocm.environment() if plan.rocm else {})
+    explain = functools.partial(known_failures.explain, jobs=jobs, root=plan.rocm.root if plan.rocm else "")
     cmake_file_api.request(tree)
     with steps.step("configure") as step:
-        process.run(_configure_command(plan), step.log, environment=environment, what="cmake")
+        process.run(_configure_command(plan), step.log, environment=environment, what="cmake", explain=explain)
+        build_verify.check_configured(plan, cmake_file_api.read(tree), step.log)
     with steps.step("compile") as step:
         command = [build_checks.program("ninja"), "-C", tree, f"-j{jobs}", *plan.programs]
-        process.run(command, step.log, environment=environment, on_progress=step.update, what="the build")
+        process.run(command, step.log, environment=environment, on_progress=step.update, what="the build", explain=explain)
     return cmake_file_api.read(tree)
 
 
@@ -255,45 +197,6 @@ def _configure_command(plan: Plan) -> list[str | Path]:
     }
     definitions = [f"-D{name}={value}" for name, value in options.items()]
     return [build_checks.program("cmake"), "-S", plan.prefix / "src", "-B", plan.prefix / "build", "-G", "Ninja", *definitions]
-
-
-def _compile_environment(plan: Plan) -> dict[str, str]:
-    """The user's environment without what would change the result, kept from reading a repository around the build folder."""
-    environment = {name: value for name, value in os.environ.items() if name not in _NOT_INHERITED}
-    environment.update(
-        GIT_CEILING_DIRECTORIES=str(plan.prefix),
-        NINJA_STATUS=process.NINJA_STATUS,
-        CCACHE_BASEDIR=str(plan.prefix),  # builds in different folders share compiled files
-        CCACHE_NOHASHDIR="1",
-    )
-    return environment
-
-
-def _check(plan: Plan, reply: cmake_file_api.Reply, step: Step) -> dict:
-    """Run what was built from an unrelated folder and with an empty environment; return the manifest."""
-    programs = {name: reply.artifact(name) for name in plan.programs}
-    for name, path in programs.items():
-        if not path.is_file():
-            raise BuildFailed(f"{name} was not built: {path} is missing")
-    module = reply.artifact(f"ggml-{build_plan.MODULE}")
-    bare = {"PATH": os.defpath}
-    listing = process.capture([programs["llama-bench"], "--list-devices"], step.log, cwd=Path("/"), environment=bare, timeout=60, failure=BuildFailed)
-    if DEVICE not in listing:
-        raise BuildFailed(f"the built llama-bench does not list the device {DEVICE} (log: {step.log})")
-    off = {**bare, "WAVESMITH": "0"}
-    listing = process.capture([programs["llama-bench"], "--list-devices"], step.log, cwd=Path("/"), environment=off, timeout=60, failure=CannotRun)
-    if DEVICE in listing:
-        raise BuildFailed(f"WAVESMITH=0 does not switch the device {DEVICE} off (log: {step.log})")
-    relative = {name: str(path.relative_to(plan.prefix)) for name, path in programs.items()}
-    return {
-        "version": MANIFEST_VERSION,
-        "plan": plan.as_json(),
-        "programs": relative,
-        "module": str(module.relative_to(plan.prefix)),
-        "bin_dir": str(programs["llama-bench"].parent.relative_to(plan.prefix)),
-        "lib_dir": str(reply.artifact("ggml-base").parent.relative_to(plan.prefix)),
-        "compilers": reply.compilers,
-    }
 
 
 def write_json(path: Path, content: dict) -> None:

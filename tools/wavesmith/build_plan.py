@@ -4,14 +4,22 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import asdict, dataclass
+import re
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from . import build_checks, cache, resources
+from . import build_checks, cache, resources, target_choice
+from . import targets as target_words
 from .build_checks import Compiler
-from .errors import BadInput
+from .targets import HOST, Target
 
-TARGETS = ("host",)
+if TYPE_CHECKING:
+    from .rocm import Rocm
+
+MANIFEST = "build.json"  # in a build's folder; written last
+TARGETS = ("host",)  # whose programs a machine without a GPU can run: what validate and bench offer
 PROGRAMS = ("llama-bench", "test-backend-ops", "llama-quantize", "llama-perplexity", "llama-completion")
 MODULE = "wavesmith"
 
@@ -34,14 +42,16 @@ _COMMON_OPTIONS = {
     "LLAMA_BUILD_SERVER": "OFF",
     "GGML_CUSTOM_KERNELS": MODULE,
 }
-_TARGET_OPTIONS = {"host": {"GGML_NATIVE": "ON"}}
+_NATIVE = {"GGML_NATIVE": "ON"}
+_HOST_BESIDE_GPU = {"GGML_CUSTOM_KERNELS_HOST": "ON"}
+_LONGEST_LABEL = 60  # characters of a folder's name that targets may take
 
 
 @dataclass(frozen=True)
 class Plan:
     """One resolved build. Two plans with the same `key` give the same programs."""
 
-    target: str
+    target: str  # names of the targets, joined by commas
     llama_version: str
     llama_commit: str
     source: str  # what source.get takes
@@ -52,13 +62,23 @@ class Plan:
     options: dict[str, str]
     programs: tuple[str, ...]
     prefix: Path
+    targets: tuple[Target, ...] = (HOST,)
+    rocm: Rocm | None = None  # of a build for AMD GPUs
+    notes: tuple[str, ...] = ()  # sentences for the user; no part of the key
 
     @property
     def key(self) -> str:
         return _key(self)
 
+    @property
+    def has_host(self) -> bool:
+        """Whether the kernels also run on the CPU, as the device WAVESMITH."""
+        return any(target.platform == "host" for target in self.targets)
+
     def as_json(self) -> dict:
-        return {**asdict(self), "prefix": str(self.prefix), "programs": list(self.programs), "key": self.key}
+        """JSON types only: what a manifest and plan.json hold."""
+        plain = {**asdict(self), "prefix": str(self.prefix), "key": self.key}
+        return json.loads(json.dumps({name: value for name, value in plain.items() if name != "notes"}))
 
     def lines(self) -> list[tuple[str, str]]:
         """(label, value) rows for people."""
@@ -69,27 +89,37 @@ class Plan:
             ("module", f"{MODULE} {self.module_hash}"),
             ("C compiler", f"{self.c_compiler.path} ({self.c_compiler.version})"),
             ("C++ compiler", f"{self.cxx_compiler.path} ({self.cxx_compiler.version})"),
+            *(self.rocm.lines() if self.rocm else []),
             ("ccache", build_checks.ccache() or "not there"),
             ("options", " ".join(f"-D{name}={value}" for name, value in self.options.items())),
+            *([("environment", " ".join(f"{name}={value}" for name, value in self.rocm.environment().items()))] if self.rocm else []),
             ("programs", " ".join(self.programs)),
             ("prefix", str(self.prefix)),
+            *(("note", note) for note in self.notes),
         ]
 
 
-def resolve(target: str = "host", llama: str | None = None, out: Path | None = None) -> Plan:
+def resolve(
+    target: str | Sequence[Target] = "host",
+    llama: str | None = None,
+    out: Path | None = None,
+    *,
+    notes: Sequence[str] = (),
+) -> Plan:
     """Decide everything about a build without fetching or writing anything.
 
-    target: one of TARGETS. llama: a version, tag, commit or folder; None is the newest supported version. out: folder of
-    the build in place of the cache's. Raises BadInput for an unknown target or version, CannotBuild without a compiler.
+    target: targets, or words for them as `targets.resolve` takes them. llama: a version, tag, commit or folder; None is the
+    newest supported version. out: folder of the build in place of the cache's. notes: what the user is to be told.
+    Raises BadInput for an unknown target or version, CannotBuild without a compiler or, for GPUs, without a ROCm that works.
     """
     from . import patching, source
 
-    if target not in TARGETS:
-        raise BadInput(f"no target {target}: this version builds {', '.join(TARGETS)}")
+    chosen = tuple(target_words.resolve([target], []) if isinstance(target, str) else target)
+    target_choice.check(list(chosen))
     identity = source.resolve(llama)
     c_compiler, cxx_compiler = build_checks.compilers()
     plan = Plan(
-        target=target,
+        target=",".join(one.compiler_name for one in chosen),
         llama_version=identity.version,
         llama_commit=identity.commit,
         source=identity.spec,
@@ -97,14 +127,54 @@ def resolve(target: str = "host", llama: str | None = None, out: Path | None = N
         module_hash=module_hash(),
         c_compiler=c_compiler,
         cxx_compiler=cxx_compiler,
-        options={**_COMMON_OPTIONS, **_TARGET_OPTIONS[target]},
+        options={**_COMMON_OPTIONS, **_NATIVE},
         programs=PROGRAMS,
         prefix=out.absolute() if out else Path(),
+        targets=chosen,
+        notes=(*notes, *source.warnings(identity)),
     )
+    gpus = [one for one in chosen if one.platform == "hip"]
+    return _for_gpus(plan, gpus, out) if gpus else _with_prefix(plan, out)
+
+
+def _for_gpus(plan: Plan, gpus: list[Target], out: Path | None) -> Plan:
+    """The plan with the first HIP compiler that works. A finished build proves that its compiler does: then none is tried."""
+    from . import hip_trial, rocm
+    from .doctor.probe import SystemProbe
+
+    probe = SystemProbe()
+    try:
+        found = rocm.candidates(probe, gpus)
+    finally:
+        probe.close()
+    plans = [_with_rocm(plan, gpus, candidate, out) for candidate in found]
+    finished = next((candidate for candidate in plans if is_finished(candidate)), None)
+    return finished or _with_rocm(plan, gpus, rocm.choose(found, gpus, hip_trial.failure), out)
+
+
+def _with_rocm(plan: Plan, gpus: list[Target], chosen: Rocm, out: Path | None) -> Plan:
+    options = {**plan.options, **chosen.options(gpus), **(_HOST_BESIDE_GPU if plan.has_host else {})}
+    return _with_prefix(replace(plan, options=options, rocm=chosen), out)
+
+
+def _with_prefix(plan: Plan, out: Path | None) -> Plan:
     if out:
         return plan
-    folder = cache.root() / "builds" / f"{plan.target}-{plan.llama_version}-{plan.key}"
-    return Plan(**{**plan.__dict__, "prefix": folder})
+    return replace(plan, prefix=cache.root() / "builds" / f"{_folder_label(plan.targets)}-{plan.llama_version}-{plan.key}")
+
+
+def _folder_label(chosen: Sequence[Target]) -> str:
+    """The targets as part of a folder's name; many are counted. Which they are is in the plan, and in the key."""
+    label = re.sub(r"[^\w.+-]", "_", "+".join(target.compiler_name for target in chosen))
+    return label if len(label) <= _LONGEST_LABEL else f"{chosen[0].name}+{len(chosen) - 1}-more"
+
+
+def is_finished(plan: Plan) -> bool:
+    """Whether the folder of the plan says that this very build has passed its checks."""
+    try:
+        return json.loads((plan.prefix / MANIFEST).read_text())["plan"]["key"] == plan.key
+    except (OSError, ValueError, KeyError, TypeError):
+        return False
 
 
 def launchers(ccache: str | None) -> dict[str, str]:
@@ -140,4 +210,6 @@ def _key(plan: Plan) -> str:
         "options": plan.options,
         "programs": plan.programs,
     }
+    if plan.rocm:
+        parts["rocm"] = asdict(plan.rocm)
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:12]

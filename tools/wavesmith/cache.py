@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 from pathlib import Path
 
 from . import settings
+from .errors import BadInput
 
 
 def root() -> Path:
@@ -18,7 +20,12 @@ def root() -> Path:
 
 
 def folder(name: str) -> Path:
-    """A subfolder of the cache (`downloads`, `sources`, `builds`, `models`, `logs`), created."""
+    """A subfolder of the cache (`downloads`, `sources`, `builds`, `models`, `logs`), created. BadInput where it cannot be."""
     path = root() / name
-    path.mkdir(parents=True, exist_ok=True)
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            raise
+        raise BadInput(f"cannot make the cache folder {path}: {error.strerror}; choose another with WAVESMITH_CACHE") from None
     return path

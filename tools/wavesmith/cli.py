@@ -12,7 +12,7 @@ from types import FrameType
 import click
 
 from . import __version__
-from .errors import CannotBuild, Interrupted, WavesmithError
+from .errors import BadInput, CannotBuild, Interrupted, WavesmithError
 
 # Subcommand -> one line of help. Each lives in wavesmith/commands/NAME.py; keeping the lines here lets `--help` import none of them.
 COMMANDS = {
@@ -20,6 +20,10 @@ COMMANDS = {
     "source": "Fetch a pinned llama.cpp tree",
     "patch": "Check, apply or revert the llama.cpp patch",
     "build": "Build llama.cpp with the wavesmith kernels",
+    "builds": "List, remove and choose builds",
+    "run": "Run a program of a build",
+    "serve": "Start llama-server on a model with the kernels",
+    "export": "Copy a build into a folder that needs no wavesmith",
     "validate": "Compare the kernels with stock on a model's own tensors",
     "bench": "Compare the speed of stock and wavesmith in one run",
     "doctor": "Find GPUs, ROCm and build tools; say what to mend and how",
@@ -30,6 +34,7 @@ COMMANDS = {
 
 EXIT_UNEXPECTED = 70  # EX_SOFTWARE of sysexits.h
 _DISK_FULL = (errno.ENOSPC, errno.EDQUOT)
+_NOT_ALLOWED = (errno.EACCES, errno.EPERM, errno.EROFS)
 
 
 class LazyGroup(click.Group):
@@ -127,8 +132,8 @@ def _unexpected(error: Exception) -> int:
     if isinstance(error, OSError) and error.errno in _DISK_FULL:
         place = f" while writing {error.filename}" if error.filename else ""
         return _fail(f"no space left on the disk{place}", CannotBuild.exit_code)
-    if isinstance(error, PermissionError) and error.filename:
-        return _fail(f"no permission for {error.filename}", WavesmithError.exit_code)
+    if isinstance(error, OSError) and error.errno in _NOT_ALLOWED and error.filename:
+        return _fail(f"no permission for {error.filename}: {error.strerror}", BadInput.exit_code)
     summary = f"unexpected {type(error).__name__}: {str(error) or 'no message'}"
     return _fail(f"{summary} (traceback in {_save_traceback(error)})", EXIT_UNEXPECTED)
 
@@ -150,6 +155,6 @@ def _save_traceback(error: Exception) -> str:
             with open(path, "w", encoding="utf-8") as file:
                 file.write(text)
             return path
-        except OSError:
+        except (OSError, WavesmithError):
             continue
     return "no writable folder"

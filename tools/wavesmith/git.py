@@ -27,6 +27,17 @@ def answers(repository: str) -> str:
     return "" if run.returncode == 0 else _reason(run)
 
 
+def uncommitted(folder: Path) -> int:
+    """Number of changed and untracked files of the repository whose root is `folder`; 0 where it is none or git cannot tell."""
+    if shutil.which("git") is None or not (folder / ".git").exists():
+        return 0
+    try:
+        run = _git(["-C", str(folder), "status", "--porcelain", "--ignore-submodules"], _PROBE_SECONDS)
+    except subprocess.TimeoutExpired:
+        return 0
+    return len(run.stdout.splitlines()) if run.returncode == 0 else 0
+
+
 def checkout(repository: str, revision: str, destination: Path) -> str:
     """Writes the files of a revision (full commit, abbreviated commit or tag) into the new folder `destination`, without history.
 

@@ -37,6 +37,15 @@ class HunkState:
 
 
 @dataclass(frozen=True)
+class AnchorPlace:
+    """One occurrence of an anchor: `line` counts from 1, `where` is a phrase such as "in foo(int x)", `fits` as `inside` demands."""
+
+    line: int
+    where: str
+    fits: bool
+
+
+@dataclass(frozen=True)
 class _Plan:
     states: list[HunkState]
     present: dict[str, bytes]  # files as they are
@@ -57,6 +66,32 @@ def check(tree: Path | str) -> list[HunkState]:
 def can_apply(states: Iterable[HunkState]) -> bool:
     """True where the whole patch can be applied or is applied."""
     return len({state.state for state in states} - {APPLIES}) == 0 or len({state.state for state in states} - {APPLIED}) == 0
+
+
+def refuse_other_patches(tree: Path | str) -> None:
+    """PatchRefused, naming the other one, where a tree has another kernel patch. Nothing is written."""
+    for state in check(tree):
+        if state.state == FOREIGN:
+            raise PatchRefused(f"{tree}: {state.detail}; two kernel patches in one tree would both want the same operations; nothing was changed")
+
+
+def anchor_places(tree: Path | str) -> dict[hunks.Insert, list[AnchorPlace]]:
+    """Where the anchor of every insert for this tree's version is, with the patch taken out. No entry where the file cannot be read."""
+    tree = Path(tree)
+    check_tree(tree)
+    inserts = [insert for insert in hunks.load().inserts if _is_for(insert.ggml, ggml_version(tree))]
+    found: dict[hunks.Insert, list[AnchorPlace]] = {}
+    for insert in inserts:
+        try:
+            present = _read(_inside_tree(tree, insert.file)).decode("latin-1")
+        except PatchRefused:
+            continue
+        base, _ = _take_out(present, [other for other in inserts if other.file == insert.file])
+        found[insert] = [
+            AnchorPlace(base.count("\n", 0, match.start()) + 1, anchors.describe(where), anchors.lies_inside(where, insert.inside, insert.language))
+            for match, where in _occurrences(base, insert)
+        ]
+    return found
 
 
 def apply(tree: Path | str) -> bool:
@@ -190,17 +225,12 @@ def _find(base: str, insert: hunks.Insert, found: str) -> tuple[HunkState, int |
 
     if found == EDITED:
         return state(EDITED, "the text between the markers was edited or comes from another version"), None
-    pattern = re.compile(r"\r?\n".join(re.escape(line) for line in insert.anchor.split("\n")))
-    matches = list(pattern.finditer(base))
+    matches = _occurrences(base, insert)
     if not matches:
         return state(MISSING, f"anchor not found: {_first_line(insert)}"), None
     if len(matches) > 1:
         return state(AMBIGUOUS, f"anchor found {len(matches)} times: {_first_line(insert)}"), None
-    match = matches[0]
-    first_character = match.start() + len(match[0]) - len(match[0].lstrip())
-    where = anchors.place(base, first_character, insert.language)
-    if insert.anchor.lstrip().startswith("#"):  # a preprocessor line is code, and the scanner treats it as one
-        where = anchors.place(base, max(match.start() - 1, 0), insert.language) if match.start() else anchors.Place(True, ())
+    match, where = matches[0]
     if not anchors.lies_inside(where, insert.inside, insert.language):
         wanted = f"in {insert.inside}" if insert.inside else "at file level"
         return state(WRONG_PLACE, f"anchor '{_first_line(insert)}' lies {anchors.describe(where)}, not {wanted}"), None
@@ -210,6 +240,18 @@ def _find(base: str, insert: hunks.Insert, found: str) -> tuple[HunkState, int |
         newline = base.find("\n", match.end())
         offset = len(base) if newline < 0 else newline + 1
     return state(found), offset
+
+
+def _occurrences(base: str, insert: hunks.Insert) -> list[tuple[re.Match[str], anchors.Place]]:
+    """Every occurrence of the insert's anchor, and the place that it lies in."""
+    pattern = re.compile(r"\r?\n".join(re.escape(line) for line in insert.anchor.split("\n")))
+    return [(match, _place(base, match, insert)) for match in pattern.finditer(base)]
+
+
+def _place(base: str, match: re.Match[str], insert: hunks.Insert) -> anchors.Place:
+    if insert.anchor.lstrip().startswith("#"):  # a preprocessor line is code, and the scanner treats it as one
+        return anchors.place(base, max(match.start() - 1, 0), insert.language) if match.start() else anchors.Place(True, ())
+    return anchors.place(base, match.start() + len(match[0]) - len(match[0].lstrip()), insert.language)
 
 
 def _put_in(base: str, placed: list[tuple[int, hunks.Insert]]) -> str:

@@ -5,6 +5,7 @@ Success is decided by exit status alone. The log is searched only for a line wor
 
 from __future__ import annotations
 
+import itertools
 import os
 import re
 import shlex
@@ -16,8 +17,10 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from .errors import BuildFailed, CannotBuild, CannotRun, WavesmithError
+from .known_failures import Explanation
 
 OnProgress = Callable[[int, int], None]
+Explain = Callable[[str], "Explanation | None"]  # what the output of a failed program means, if that is known
 
 NINJA_STATUS = "[%f/%t] "
 _NINJA_PROGRESS = re.compile(rb"^\[(\d+)/(\d+)\] ")
@@ -37,11 +40,13 @@ def run(
     on_progress: OnProgress | None = None,
     failure: type[WavesmithError] = BuildFailed,
     what: str | None = None,
+    explain: Explain | None = None,
 ) -> None:
     """Run `command` with stdout and stderr appended to `log`.
 
     on_progress: called with (steps done, steps in all) for every line that starts with ninja's `[done/total] `
         (the environment must set NINJA_STATUS to NINJA_STATUS).
+    explain: asked for the cause of a failure; its error class then takes the place of `failure`.
     Raises `failure` naming `what`, the log and its first error line when the exit status is not 0, CannotBuild when the
     disk is full, CannotRun when the program cannot be started.
     """
@@ -58,7 +63,7 @@ def run(
                     on_progress(int(progress[1]), int(progress[2]))
             status = process.wait()
     if status != 0:
-        raise _describe_failure(what or Path(command[0]).name, status, log, start, failure)
+        raise _describe_failure(what or Path(command[0]).name, status, log, start, failure, explain)
 
 
 def capture(
@@ -91,17 +96,17 @@ def capture(
 def first_error_line(log: Path, start: int = 0) -> str | None:
     """The first line after byte `start` of the log that looks like an error, else its last line; None for an empty log.
 
-    CMake puts the text of an error on the lines after `CMake Error at FILE:LINE`, so the first of those is added.
+    CMake puts the text of an error on the lines after `CMake Error at FILE:LINE`; its first paragraph is added.
     """
-    with open(log, "rb") as file:
-        file.seek(start)
-        lines = [line.decode(errors="replace").strip() for line in file]
-    lines = [line for line in lines if line and not line.startswith("$ ")]
+    lines = [line.strip() for line in _output(log, start).splitlines() if not line.startswith("$ ")]
     for index, line in enumerate(lines):
         if _ERROR_LINE.search(line):
-            follows = lines[index + 1] if line.startswith("CMake Error") and index + 1 < len(lines) else ""
-            return f"{line} {follows}".strip()
-    return lines[-1] if lines else None
+            return " ".join([line, *_paragraph(lines[index + 1 :])]) if line.startswith("CMake Error") else line
+    return next((line for line in reversed(lines) if line), None)
+
+
+def _paragraph(lines: list[str]) -> list[str]:
+    return list(itertools.takewhile(bool, itertools.dropwhile(lambda line: not line, lines)))[:4]
 
 
 @contextmanager
@@ -168,17 +173,28 @@ def _stop(process: subprocess.Popen[bytes]) -> None:
         process.stdout.close()
 
 
-def _describe_failure(what: str, status: int, log: Path | None, start: int, failure: type[WavesmithError]) -> WavesmithError:
+def _describe_failure(what: str, status: int, log: Path | None, start: int, failure: type[WavesmithError], explain: Explain | None = None) -> WavesmithError:
     ending = f"was killed by {signal.Signals(-status).name}" if status < 0 else f"failed with exit code {status}"
     if log is None:
         return failure(f"{what} {ending}")
-    line = first_error_line(log, start)
-    if line and _mentions_full_disk(log, start):
+    output = _output(log, start)
+    known = explain(output) if explain else None
+    if known:
+        return known.error(f"{what} {ending}: {_shown(first_error_line(log, start), known.line)}; {known.text} (log: {log})")
+    if "No space left on device" in output:
         return CannotBuild(f"{what} {ending}: no space left on the disk (log: {log})")
-    return failure(f"{what} {ending}: {line or 'no output'} (log: {log})")
+    return failure(f"{what} {ending}: {first_error_line(log, start) or 'no output'} (log: {log})")
 
 
-def _mentions_full_disk(log: Path, start: int) -> bool:
+def _shown(first: str | None, telling: str) -> str:
+    """The first error, and the line that tells its cause where that is another one."""
+    if not first or first in telling:
+        return telling
+    return first if telling in first else f"{first} ... {telling}"
+
+
+def _output(log: Path, start: int) -> str:
+    """What was written to the log since byte `start`."""
     with open(log, "rb") as file:
         file.seek(start)
-        return b"No space left on device" in file.read()
+        return file.read().decode(errors="replace")

@@ -49,6 +49,7 @@ _CONFIG = "WAVESMITH_CONFIG"  # cannot be set in the file that it names
 SETTINGS = (
     Setting("WAVESMITH", "1", "0 leaves every op to stock", "module"),
     Setting("WAVESMITH_KERNELS", "mmq,mmvq,gemm,fattn", "kernels that may run; a leading '-' leaves one out (-mmq)", "module"),
+    Setting("WAVESMITH_LDS_LIMIT", "", "most LDS in bytes that a workgroup may have; lowers what the family allows", "host"),
     Setting("WAVESMITH_LEDGER", "", "file, or '-' for stderr: which kernel ran each op, or why stock did, printed at exit", "module"),
     Setting("WAVESMITH_LOG", "warn", "error, warn, info or debug", "module"),
     Setting("WAVESMITH_HOST_FAMILY", "rdna3", "gfx family whose kernels the host target runs", "host"),

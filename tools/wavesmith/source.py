@@ -97,6 +97,14 @@ def _identify_folder(folder: Path) -> Identity:
     return Identity(str(folder), "local", f"tree-{_content_hash(folder)}", None, folder)
 
 
+def warnings(identity: Identity) -> list[str]:
+    """What the user should know about a tree of their own before it is built: changes that no commit holds."""
+    if identity.folder is None:
+        return []
+    changed = git.uncommitted(identity.folder)
+    return [f"{identity.folder} has {changed} uncommitted change(s), which are part of this build"] if changed else []
+
+
 def _content_hash(folder: Path) -> str:
     """Twelve hexadecimal digits over the names and contents of a tree's files."""
     import hashlib

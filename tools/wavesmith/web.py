@@ -95,7 +95,7 @@ def retrying(url: str, fetch: Callable[[], T], measure: Callable[[], int] = lamb
         except BROKEN as error:
             failures = failures + 1 if measure() <= before else 1
             if failures >= ATTEMPTS or not _is_transient(error):
-                raise DownloadFailed(f"{without_credentials(url)}: {_reason(error)}") from None
+                raise DownloadFailed(f"{without_credentials(url)}: {_reason(error)}{_through_proxy(url)}") from None
         time.sleep(BACKOFF * 2 ** (failures - 1))
 
 
@@ -109,6 +109,15 @@ def _reason(error: Exception) -> str:
     if isinstance(error, urllib.error.HTTPError):
         return f"{error.code} {error.reason}"
     return str(getattr(error, "reason", "") or error) or type(error).__name__
+
+
+def _through_proxy(url: str) -> str:
+    """Names the environment's proxy in a message: where that is wrong, the address alone would mislead."""
+    parts = urlsplit(url)
+    proxy = urllib.request.getproxies().get(parts.scheme)
+    if not proxy or urllib.request.proxy_bypass(parts.hostname or ""):
+        return ""
+    return f" (through the proxy {without_credentials(proxy)} of {parts.scheme.upper()}_PROXY)"
 
 
 def without_credentials(url: str) -> str:

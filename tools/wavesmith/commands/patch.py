@@ -15,10 +15,23 @@ def command() -> None:
 
 
 @command.command()
-@_TREE
-@click.pass_context
-def check(context: click.Context, tree: Path) -> None:
-    """Show what each hunk finds in TREE. Exit status 0 if the whole patch can be applied, or is."""
+@click.argument("tree", required=False, type=click.Path(path_type=Path))
+@click.option("--all", "every_version", is_flag=True, help="Try every supported version; with TREE, compare its anchors with theirs.")
+def check(tree: Path | None, every_version: bool) -> None:
+    """Show what each hunk finds in TREE. Exit status 0 if the whole patch can be applied, or is.
+
+    With --all: whether it can be applied to every supported llama.cpp version (fetched where it is not in the cache) and, with TREE,
+    which anchors moved in it, in which function, and since which supported version.
+    """
+    if tree is None and not every_version:
+        raise click.UsageError("Missing argument 'TREE' (or --all)")
+    if every_version:
+        _check_all(tree)
+    if tree is not None:
+        _check_tree(tree)
+
+
+def _check_tree(tree: Path) -> None:
     from .. import patching
     from ..errors import PatchRefused
     from ..progress import print_table
@@ -28,6 +41,42 @@ def check(context: click.Context, tree: Path) -> None:
     if not patching.can_apply(states):
         bad = next((state for state in states if state.state not in (patching.APPLIES, patching.APPLIED)), None)
         raise PatchRefused(f"{tree}: {bad.file}: {bad.detail}" if bad else f"{tree}: the patch is only partly applied")
+
+
+def _check_all(tree: Path | None) -> None:
+    from .. import patch_versions, patching
+    from ..errors import DownloadFailed, PatchRefused
+
+    if tree is not None:
+        patching.check_tree(tree)
+    checked = patch_versions.check_supported(say=lambda line: click.echo(line, err=True))
+    for one in checked:
+        click.echo(f"llama.cpp {one.version.version} ({one.version.commit[:9]}, ggml {one.version.ggml}): {one.problem or 'the patch applies'}")
+    if tree is not None:
+        for change in patch_versions.compare(tree, checked):
+            click.echo(_sentence(change))
+    refused = [one for one in checked if one.problem and one.tree]
+    if refused:
+        raise PatchRefused(f"llama.cpp {refused[0].version.version}: {refused[0].problem}")
+    missing = [one.version.version for one in checked if one.tree is None]
+    if missing:
+        raise DownloadFailed(f"could not be checked because it could not be fetched: llama.cpp {', '.join(missing)}")
+
+
+def _sentence(change) -> str:
+    from .. import patch_versions
+
+    now = "; ".join(f"line {place.line} {place.where}" for place in change.now)
+    before = f"line {change.before.line} {change.before.where} in {change.since}" if change.before else "in no supported version"
+    text = {
+        patch_versions.FITS: f"fits: {now} (was {before})",
+        patch_versions.MOVED: f"moved since {change.since}: now {now}; was {before}",
+        patch_versions.GONE: f"gone since {change.since}: was {before}",
+        patch_versions.AMBIGUOUS: f"ambiguous since {change.since}: now {now}; was {before}",
+        patch_versions.UNREADABLE: f"its file is gone since {change.since}: was {before}",
+    }[change.verdict]
+    nearest = f"; most like it: line {change.nearest[0]}: {change.nearest[1]}" if change.nearest else ""
+    return f"{change.insert.file}: {change.insert.name}: {text}{nearest}"
 
 
 @command.command()

@@ -74,7 +74,7 @@ def _closed(probe: Probe, closed: list[tuple[str, PathInfo]]) -> Finding:
     what = f"no permission to open {', '.join(path for path, _ in closed)} (group {', '.join(groups)})"
     current, later = (value if isinstance(value := probe.fact(name), list) else [] for name in ("groups", "groups after login"))
     if all(group in later for group in groups) and not all(group in current for group in groups):
-        why = "your account is in the group already, but this session started before that"
+        why = "your account is in the group already, but you logged in before that"
         return Finding("permission-relogin", CANNOT_RUN, what, why, commands(f"newgrp {groups[0]}    # or log out and in again"))
     if in_container(probe):
         why = "the container runs without the groups that own the GPU's device files"

@@ -100,6 +100,10 @@ class Probe:
     def start(self, *argv: str, timeout: float = TOOL_TIMEOUT) -> None:
         """Starts a tool whose output `run` will ask for, so that several run at once."""
 
+    def real(self, path: str) -> str:
+        """The path as this machine's programs know it: what was redacted for the record put back."""
+        return path
+
     def which(self, program: str) -> str | None:
         return self.record.programs.get(program)
 
@@ -192,6 +196,9 @@ class SystemProbe(Probe):
             self._running[argv] = future
             # A daemon thread: a tool that hangs must not keep the doctor from leaving.
             threading.Thread(target=lambda: future.set_result(_run_tool(command, timeout, self._children)), daemon=True).start()
+
+    def real(self, path: str) -> str:
+        return self._redactor.real(path)
 
     def which(self, program: str) -> str | None:
         if program not in self.record.programs:

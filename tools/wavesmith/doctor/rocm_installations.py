@@ -238,14 +238,20 @@ def check(probe: Probe, installations: list[Installation], chosen: Installation 
     if not wanted:
         return findings
     if chosen is None:
-        what = "no ROCm installation found (looked in ROCM_PATH, HIP_PATH, /opt/rocm*, /usr, the Nix store, Python's modules)"
-        why = f"a build for {wanted[0].target} needs HIP; `wavesmith build --target host` works without it"
-        fix = packages.install(probe, "hip", "hipblas", "rocblas") or packages.PIP_SDK
-        return [*findings, Finding("rocm-missing", CANNOT_BUILD, what, why, commands(fix))]
-    return [*findings, *_completeness(probe, chosen), *_blas_kernels(probe, chosen, wanted)]
+        return [*findings, not_found(probe, wanted[0].target)]
+    return [*findings, *completeness(probe, chosen), *_blas_kernels(probe, chosen, wanted)]
 
 
-def _completeness(probe: Probe, chosen: Installation) -> list[Finding]:
+def not_found(probe: Probe, target: str) -> Finding:
+    """What to say where a build for `target` finds no ROCm."""
+    what = "no ROCm installation found (looked in ROCM_PATH, HIP_PATH, /opt/rocm*, /usr, the Nix store, Python's modules)"
+    why = f"a build for {target} needs HIP; `wavesmith build --target host` works without it"
+    fix = packages.install(probe, "hip", "hipblas", "rocblas") or packages.PIP_SDK
+    return Finding("rocm-missing", CANNOT_BUILD, what, why, commands(fix))
+
+
+def completeness(probe: Probe, chosen: Installation) -> list[Finding]:
+    """What a build needs and the chosen installation lacks."""
     findings = []
     if chosen.too_old:
         what = f"HIP {chosen.hip_version} in {chosen.root} (says {chosen.version_file}) is too old"

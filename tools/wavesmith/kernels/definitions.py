@@ -2,10 +2,12 @@
 
 The headers are the only place where these are written down; this module relies on their fixed form (one `struct` per
 type header, one `MMQ_PLAN(...)` row per line, one field per line in an argument struct) and says so when it is broken.
+The rows of tile plans are written by planner.py.
 """
 
 from __future__ import annotations
 
+import functools
 import re
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,7 +18,7 @@ from ..errors import BadInput
 
 @dataclass(frozen=True)
 class Quant:
-    """A quantised GGUF type: `stem` names its header in quants/, `struct` its C++ struct."""
+    """A quantised GGUF type: `stem` names its header in quants/, `struct` its C++ struct. quants/support/quant.h says what the numbers mean."""
 
     stem: str
     struct: str
@@ -25,7 +27,14 @@ class Quant:
     block_values: int
     block_bytes: int
     parts: int
+    minimums: int
+    scale_steps: int
     step_values: int
+
+    @property
+    def bits(self) -> float:
+        """Bits of a weight, scales included."""
+        return 8 * self.block_bytes / self.block_values
 
     @property
     def activations(self) -> str:
@@ -35,7 +44,7 @@ class Quant:
 
 @dataclass(frozen=True)
 class Plan:
-    """A row of plan/mmq_plans.inc."""
+    """A row of plan/mmq_plans.inc. `host`: the host library has it too."""
 
     architecture: str
     parts: int
@@ -44,6 +53,7 @@ class Plan:
     waves_m: int
     waves_n: int
     stages: int
+    host: bool
 
     @property
     def name(self) -> str:
@@ -68,6 +78,9 @@ class Argument:
     meaning: str
 
 
+_NUMBERS = ("ggml_type", "block_values", "block_bytes", "parts", "minimums", "scale_steps", "step_values")
+
+
 def _read(relative: str) -> str:
     path = resources.backend() / relative
     try:
@@ -77,7 +90,7 @@ def _read(relative: str) -> str:
 
 
 def _integer(text: str, name: str, path: str) -> int:
-    found = re.search(rf"static constexpr int\s+{name}\s*=\s*(\d+);", text)
+    found = re.search(rf"\bconstexpr int\s+{name}\s*=\s*(\d+);", text)
     if not found:
         raise BadInput(f"backend/{path}: no 'static constexpr int {name} = …;'")
     return int(found.group(1))
@@ -85,8 +98,10 @@ def _integer(text: str, name: str, path: str) -> int:
 
 def _inherited(base: str | None) -> str:
     """The header of a type's base (BlocksOf32: quants/support/blocks_of_32.h), followed by those of the base's bases."""
-    if base is None or base == "Defaults":
+    if base is None:
         return ""
+    if base == "Defaults":
+        return _read("quants/support/quant.h")
     text = _read(f"quants/support/{re.sub(r'(?<=[a-z])(?=[A-Z0-9])', '_', base).lower()}.h")
     further = re.search(rf"\bstruct {base} (?:: (\w+)(?:<\w+>)? )?\{{", text)
     return text + _inherited(further.group(1) if further else None)
@@ -100,8 +115,8 @@ def quant(stem: str) -> Quant:
     name = re.search(r'static constexpr const char \* name\s*=\s*"([^"]+)";', text)
     if not struct or not name:
         raise BadInput(f"backend/{path}: no struct with a name")
-    text += _inherited(struct.group(2)) + _read("quants/support/quant.h")  # the last has the defaults
-    numbers = {key: _integer(text, key, path) for key in ("ggml_type", "block_values", "block_bytes", "parts", "step_values")}
+    text += _inherited(struct.group(2))
+    numbers = {key: _integer(text, key, path) for key in _NUMBERS}
     return Quant(stem=stem, struct=struct.group(1), name=name.group(1), **numbers)
 
 
@@ -111,12 +126,18 @@ def quants() -> list[Quant]:
     return sorted((quant(stem) for stem in stems), key=lambda item: item.ggml_type)
 
 
+@functools.cache
+def tile_k() -> int:
+    """Values of K in a tile of mmq: those of a block of quantised activations."""
+    return _integer(_read("kernels/q8_1_blocks.h"), "q8_1_block_values", "kernels/q8_1_blocks.h")
+
+
 def plans() -> list[Plan]:
     """Every row of plan/mmq_plans.inc."""
-    rows = re.findall(r"^MMQ_PLAN\(\s*(\w+)" + r"\s*,\s*(\d+)" * 6 + r"\s*\)", _read("plan/mmq_plans.inc"), re.MULTILINE)
+    rows = re.findall(r"^MMQ_PLAN\(\s*(\w+)" + r"\s*,\s*(\d+)" * 7 + r"\s*\)", _read("plan/mmq_plans.inc"), re.MULTILINE)
     if not rows:
         raise BadInput("backend/plan/mmq_plans.inc: no MMQ_PLAN row")
-    return [Plan(row[0], *(int(value) for value in row[1:])) for row in rows]
+    return [Plan(row[0], *(int(value) for value in row[1:-1]), host=row[-1] == "1") for row in rows]
 
 
 _FIELD = re.compile(r"^\s+(?P<type>(?:const )?\w+(?: \*)?)\s+(?P<names>\w+(?:, \w+)*);\s*(?://\s*(?P<meaning>.*))?$")

@@ -10,20 +10,7 @@ from dataclasses import dataclass, replace
 
 from . import definitions
 from .definitions import Argument, Plan, Quant
-
-# Family (tools/wavesmith/targets.py) -> header and struct of backend/arch.
-ARCHITECTURES = {
-    "gcn": ("gcn.h", "Gcn"),
-    "cdna2": ("cdna2.h", "Cdna2"),
-    "cdna3": ("cdna3.h", "Cdna3"),
-    "cdna4": ("cdna4.h", "Cdna4"),
-    "rdna2": ("rdna2.h", "Rdna2"),
-    "rdna3": ("rdna3.h", "Rdna3"),
-    "rdna3.5": ("rdna3_5.h", "Rdna3_5"),
-    "rdna4": ("rdna4.h", "Rdna4"),
-}
-WAVE_SIZE = {"gcn": 64, "cdna2": 64, "cdna3": 64, "cdna4": 64, "rdna2": 32, "rdna3": 32, "rdna3.5": 32, "rdna4": 32}
-TILE_K = 128
+from .families import Family, families
 
 
 @dataclass(frozen=True)
@@ -50,9 +37,8 @@ class Unit:
     text: str
 
 
-def mmq_unit(quant: Quant, family: str) -> Unit:
+def mmq_unit(quant: Quant, family: Family) -> Unit:
     """All tile plans of mmq for one type on one family."""
-    header, architecture = ARCHITECTURES[family]
     arguments = tuple(
         replace(argument, meaning=f"{quant.activations} {argument.meaning}") if argument.name == "activations" else argument
         for argument in definitions.arguments("mmq_arguments.h", "MmqArguments")
@@ -62,22 +48,22 @@ def mmq_unit(quant: Quant, family: str) -> Unit:
             symbol=f"mmq_{quant.stem}_{plan.name}",
             operation="MUL_MAT",
             type=quant.name,
-            cxx=f"Mmq<arch::{architecture}, quants::{quant.struct}, MmqTile<{plan.tile}>>",
+            cxx=f"Mmq<arch::{family.architecture}, quants::{quant.struct}, MmqTile<{plan.tile}>>",
             struct="MmqArguments",
             arguments=arguments,
-            threads=plan.waves * WAVE_SIZE[family],
+            threads=plan.waves * family.wave_size,
             grid=f"x = ceil(m / {plan.tile_m}), y = ceil(n / {plan.tile_n}), z = batches",
             plan=plan,
         )
         for plan in definitions.plans()
-        if plan.architecture == architecture and plan.parts == quant.parts
+        if plan.architecture == family.architecture and plan.parts == quant.parts
     )
-    return _unit(f"mmq_{quant.stem}", ("kernels/mmq.h", f"quants/{quant.stem}.h", f"arch/{header}"), kernels, architecture)
+    return _unit(f"mmq_{quant.stem}", ("kernels/mmq.h", f"quants/{quant.stem}.h", f"arch/{family.header}"), kernels, family.architecture)
 
 
-def common_unit(family: str) -> Unit:
+def common_unit(family: Family) -> Unit:
     """The kernels that have no tile plan: quantize_q8_1 in every layout, expert_slots, gemm for every float type."""
-    header, architecture = ARCHITECTURES[family]
+    architecture = family.architecture
     quantize = tuple(definitions.arguments("quantize_q8_1.h", "QuantizeQ8_1Arguments"))
     slots = tuple(definitions.arguments("expert_slots.h", "ExpertSlotsArguments"))
     gemm = tuple(definitions.arguments("gemm.h", "GemmArguments"))
@@ -90,16 +76,17 @@ def common_unit(family: str) -> Unit:
                           "x = experts, y = 1, z = 1"))  # fmt: skip
     kernels += [
         Kernel(f"gemm_{name.lower()}", "MUL_MAT", name.lower(), f"Gemm<arch::{architecture}, Weight{name}>", "GemmArguments", gemm,
-               4 * WAVE_SIZE[family], "x = ceil(m / 4), y = ceil(n / 4), z = batches")
+               4 * family.wave_size, "x = ceil(m / 4), y = ceil(n / 4), z = batches")
         for name in ("F32", "F16", "BF16")
     ]  # fmt: skip
-    headers = ("kernels/quantize_q8_1.h", "kernels/expert_slots.h", "kernels/gemm.h", f"arch/{header}")
+    headers = ("kernels/quantize_q8_1.h", "kernels/expert_slots.h", "kernels/gemm.h", f"arch/{family.header}")
     return _unit("common", headers, tuple(kernels), architecture)
 
 
 def units(family: str) -> list[Unit]:
-    """Every translation unit of a family."""
-    return [common_unit(family), *(mmq_unit(quant, family) for quant in definitions.quants())]
+    """Every translation unit of a family; none where there is no such family."""
+    known = families().get(family)
+    return [common_unit(known), *(mmq_unit(quant, known) for quant in definitions.quants())] if known else []
 
 
 def _unit(name: str, headers: tuple[str, ...], kernels: tuple[Kernel, ...], architecture: str) -> Unit:

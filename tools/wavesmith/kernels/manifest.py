@@ -7,7 +7,8 @@ from pathlib import Path
 
 from ..errors import BadInput
 from .compiler import Resources
-from .device_source import TILE_K, Kernel
+from .definitions import tile_k
+from .device_source import Kernel
 
 SCHEMA = 1
 FILE_NAME = "manifest.json"
@@ -29,7 +30,7 @@ def entry(kernel: Kernel, target: str, file: str, resources: Resources) -> dict:
         "symbol": kernel.symbol,
         "op": kernel.operation,
         "type": kernel.type,
-        "plan": {"tile_m": plan.tile_m, "tile_n": plan.tile_n, "tile_k": TILE_K, "stages": plan.stages, "waves": plan.waves, "split_k": 1} if plan else None,
+        "plan": {"tile_m": plan.tile_m, "tile_n": plan.tile_n, "tile_k": tile_k(), "stages": plan.stages, "waves": plan.waves, "split_k": 1} if plan else None,
         "args": [{"name": arg.name, "type": _SIZES.get(arg.type, "pointer"), "meaning": arg.meaning} for arg in kernel.arguments],
         "block": [kernel.threads, 1, 1],
         "grid": kernel.grid,

@@ -1,34 +1,14 @@
-"""How many waves of a kernel a SIMD can hold, as far as vector registers decide it (LLVM's AMDGPU backend, AMDGPUBaseInfo.cpp)."""
+"""How many waves of a kernel a SIMD can hold, as far as vector registers decide it."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from ..errors import BadInput
 from ..targets import ARCHITECTURES
+from .families import families
 
-
-@dataclass(frozen=True)
-class VectorRegisters:
-    """Of one SIMD: `total` registers per lane, handed out in steps of `granule` to at most `waves` waves."""
-
-    total: int
-    granule: int
-    waves: int
-
-
-_OF_FAMILY = {
-    "gcn": VectorRegisters(256, 4, 10),
-    "cdna2": VectorRegisters(512, 8, 8),
-    "cdna3": VectorRegisters(512, 8, 8),
-    "cdna4": VectorRegisters(512, 8, 8),
-    "rdna2": VectorRegisters(1024, 16, 16),
-    "rdna3": VectorRegisters(1536, 24, 16),
-    "rdna3.5": VectorRegisters(1536, 24, 16),
-    "rdna4": VectorRegisters(1536, 24, 16),
-}
-_SMALLER = VectorRegisters(1024, 16, 16)
-_OF_TARGET = {"gfx11-generic": _SMALLER, "gfx1102": _SMALLER, "gfx1103": _SMALLER, "gfx1150": _SMALLER, "gfx1152": _SMALLER, "gfx1153": _SMALLER}
+# RDNA3 targets whose SIMDs have two thirds of the registers (LLVM, AMDGPU.td: without Feature1_5xVGPRs), and their granule.
+_SMALLER = ("gfx11-generic", "gfx1102", "gfx1103", "gfx1150", "gfx1152", "gfx1153")
+_SMALLER_REGISTERS = (1024, 16)
 
 
 def waves_per_simd(target: str, vgprs: int) -> int:
@@ -37,6 +17,7 @@ def waves_per_simd(target: str, vgprs: int) -> int:
     architecture = ARCHITECTURES.get(name)
     if architecture is None or architecture.family is None:
         raise BadInput(f"no family is known for the target '{target}'")
-    registers = _OF_TARGET.get(name, _OF_FAMILY[architecture.family])
-    taken = max(1, -(-vgprs // registers.granule)) * registers.granule
-    return min(registers.waves, registers.total // taken)
+    family = families()[architecture.family]
+    total, granule = _SMALLER_REGISTERS if name in _SMALLER else (family.vgprs, family.vgpr_granule)
+    taken = max(1, -(-vgprs // granule)) * granule
+    return min(family.waves_per_simd, total // taken)

@@ -48,7 +48,7 @@ def line(capsys: pytest.CaptureFixture[str]) -> str:
 def test_read_only_cache_folder(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setenv("WAVESMITH_CACHE", str(READ_ONLY))
     assert cli.main(["source", "get"]) == 2
-    assert f"cannot make the cache folder {READ_ONLY}/sources: " in (message := line(capsys))
+    assert f"cannot use the cache folder {READ_ONLY}/sources: " in (message := line(capsys))
     assert "choose another with WAVESMITH_CACHE" in message
 
 

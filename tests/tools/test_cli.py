@@ -160,3 +160,27 @@ def test_signal_handlers_are_put_back() -> None:
     before = [signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)]
     assert cli.main(["--version"]) == 0
     assert [signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)] == before
+
+
+@pytest.mark.parametrize("closed", [">&-", "2>&-", ">&- 2>&-", "<&- >&- 2>&-"])
+def test_closed_streams(closed: str) -> None:
+    for arguments, status in ((["env"], 0), (["--help"], 0), (["nosuch"], 2)):
+        command = f'exec "{sys.executable}" -m wavesmith {" ".join(arguments)} {closed}'
+        result = subprocess.run(["sh", "-c", command], capture_output=True, text=True, check=False)
+        assert result.returncode == status
+        assert "Traceback" not in result.stderr and "Exception" not in result.stderr
+
+
+def test_a_reader_that_leaves_is_no_failure() -> None:
+    for arguments in (["env"], ["--help"], ["env", "--json"]):
+        reading, writing = os.pipe()
+        os.close(reading)
+        result = subprocess.run([sys.executable, "-m", "wavesmith", *arguments], stdout=writing, stderr=subprocess.PIPE, check=False)
+        os.close(writing)
+        assert (result.returncode, result.stderr) == (0, b"")
+
+
+def test_full_standard_output() -> None:
+    with open("/dev/full", "w") as full:
+        result = subprocess.run([sys.executable, "-m", "wavesmith", "env"], stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    assert (result.returncode, result.stderr) == (errors.CannotBuild.exit_code, "error: no space left on the disk\n")

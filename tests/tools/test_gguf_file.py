@@ -130,6 +130,7 @@ def nested(depth: int) -> bytes:
 
 FAULTS = {
     "not a GGUF": (Gguf(magic=b"PK\3\4"), "is not a GGUF file"),
+    "version 65536": (Gguf(version=struct.pack("<I", 65536)), "has the unknown GGUF version 65536"),
     "big-endian": (Gguf(version=struct.pack(">I", 3)), "is a big-endian GGUF file (version 3)"),
     "version 1": (Gguf(version=struct.pack("<I", 1)), "unknown GGUF version 1"),
     "version 0": (Gguf(version=struct.pack("<I", 0)), "unknown GGUF version 0"),
@@ -316,3 +317,19 @@ def test_mutations_give_bad_input_or_a_model(tmp_path, patches, end):
 @given(rest=st.binary(max_size=200))
 def test_noise_gives_bad_input_or_a_model(tmp_path, rest):
     read_everything(written(tmp_path, b"GGUF\3\0\0\0" + rest))
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("m-00001-of-00002.gguf", "has the name of part 1 of 2, but m-00002-of-00002.gguf is missing beside it"),
+        ("m-00003-of-00002.gguf", "has the name of part 3 of 2"),
+        ("m-00000-of-00002.gguf", "has the name of part 0 of 2"),
+    ],
+)
+def test_the_name_of_a_part_without_the_others(tmp_path, name, message):
+    assert message in fault(written(tmp_path, small(), name))
+
+
+def test_the_name_of_an_only_part(tmp_path):
+    assert len(Model.open(written(tmp_path, small(), "m-00001-of-00001.gguf")).parts) == 1

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from wavesmith import anchors
 
@@ -75,7 +77,7 @@ def test_cpp_comments_and_strings_are_not_code(text: str) -> None:
     where = anchors.place(CPP, CPP.index(text), "c++")
     assert not where.is_code
     assert not anchors.lies_inside(where, "first", "c++")
-    assert anchors.describe(where) == "in a comment or string"
+    assert anchors.describe(where) == "in a comment, a string or #if 0"
 
 
 CMAKE = """\
@@ -121,3 +123,50 @@ def test_cmake_block_of_an_anchor(text: str, block: tuple[str, ...]) -> None:
 @pytest.mark.parametrize("text", ["comment", "string", "in_string", "in_comment", "in_bracket", "endif() ]]"])
 def test_cmake_comments_and_strings_are_not_code(text: str) -> None:
     assert not anchors.place(CMAKE, CMAKE.index(text), "cmake").is_code
+
+
+CONDITIONALS = """\
+#if 0
+dead_0 {
+#else // the rest
+live_else
+#endif
+#if false
+dead_false
+#ifdef X
+dead_nested
+#else
+dead_nested_else
+#endif
+#elif 1
+live_elif_1
+#else
+dead_after_1
+#endif
+#if (1)
+live_1
+#elif X
+dead_after_if_1
+#endif
+#ifdef X
+live_ifdef
+#elif 0 /* never */
+dead_elif_0
+#else
+live_ifdef_else
+#endif
+#if 0 || X
+live_expression
+#endif
+#ifndef 0
+live_ifndef
+#endif
+live_end
+"""
+
+
+@pytest.mark.parametrize("word", [line.split()[0] for line in CONDITIONALS.splitlines() if not line.startswith("#")])
+def test_branches_that_are_never_compiled_are_not_code(word: str) -> None:
+    where = anchors.place(CONDITIONALS, re.search(rf"\b{word}\b", CONDITIONALS).start(), "c++")
+    assert where.is_code is word.startswith("live")
+    assert anchors.lies_inside(where, "", "c++") is where.is_code  # a brace in dead code opens nothing

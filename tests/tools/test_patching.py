@@ -11,7 +11,7 @@ import pytest
 from click.testing import CliRunner
 from wavesmith import hunks, patching, replace_files
 from wavesmith.commands.patch import command
-from wavesmith.errors import BadInput, PatchRefused
+from wavesmith.errors import BadInput, CannotBuild, PatchRefused
 
 GPU = "ggml/src/ggml-cuda/ggml-cuda.cu"
 REGISTRY = "ggml/src/ggml-backend-reg.cpp"
@@ -137,6 +137,9 @@ def test_ambiguous_anchor_is_refused(tree: Path, insert: hunks.Insert) -> None:
         ("registry declarations", REGISTRY, "struct ggml_backend_registry {", "void f() {\nstruct ggml_backend_registry {"),
         ("gpu glue include", GPU, '#include "ggml-cuda/common.cuh"', 'void f() {\n#include "ggml-cuda/common.cuh"\n}'),
         ("gpu registration", GPU, '    if (strcmp(name, "ggml_backend_reg', '    // if (strcmp(name, "ggml_backend_reg'),
+        ("gpu call", GPU, SKIP, f"#if 0\n{SKIP}#endif\n"),
+        ("gpu glue include", GPU, '#include "ggml-cuda/common.cuh"', '#if 0\n#include "ggml-cuda/common.cuh"\n#endif'),
+        ("registry declarations", REGISTRY, "struct ggml_backend_registry {", "#if 1\n#else\nstruct ggml_backend_registry {\n#endif"),
         ("cmake cuda modules", "ggml/src/ggml-cuda/CMakeLists.txt", "if (CUDAToolkit_FOUND)", "if (NOT CUDAToolkit_FOUND)"),
         ("cmake host modules", "ggml/src/CMakeLists.txt", "ggml_add_backend(OPENVINO)", "if (X)\nggml_add_backend(OPENVINO)\nendif()"),
         ("cmake options", "ggml/CMakeLists.txt", "option(GGML_HIP ", "# option(GGML_HIP "),
@@ -150,8 +153,13 @@ def test_anchor_in_the_wrong_place_is_refused(tree: Path, name: str, file: str, 
     assert states(tree)[name] == patching.WRONG_PLACE
 
 
-@pytest.mark.parametrize("action", [patching.apply, patching.revert])
-@pytest.mark.parametrize("what", ["text", "marker", "moved", "doubled", "installed file"])
+@pytest.mark.parametrize(
+    ("action", "what"),
+    [
+        *((action, what) for action in (patching.apply, patching.revert) for what in ("text", "marker", "doubled", "installed file")),
+        (patching.apply, "moved"),  # a revert takes the whole text out wherever it is
+    ],
+)
 def test_edited_patch_is_refused(tree: Path, action, what: str) -> None:
     patching.apply(tree)
     call = next(insert for insert in hunks.load().inserts if insert.name == "gpu call")
@@ -173,10 +181,11 @@ def test_edited_patch_is_refused(tree: Path, action, what: str) -> None:
 @pytest.mark.parametrize("action", [patching.apply, patching.revert])
 def test_partly_applied_patch_is_refused(tree: Path, action) -> None:
     patching.apply(tree)
-    (tree / "ggml/src/ggml-custom-kernels.h").unlink()
+    call = next(insert for insert in hunks.load().inserts if insert.name == "gpu call")
+    mini_tree.edit(tree, GPU, call.text, "")
     message = refused(tree, action)
     assert "partly applied" in message
-    assert "interface header" in message
+    assert "gpu call" in message
     assert not patching.can_apply(patching.check(tree))
 
 
@@ -271,7 +280,7 @@ def test_full_disk_while_staging(tree: Path, monkeypatch: pytest.MonkeyPatch) ->
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(replace_files.os, "fsync", fsync)
-    with pytest.raises(PatchRefused, match="No space left"):
+    with pytest.raises(CannotBuild, match=r"cannot write \S+/ggml/CMakeLists.txt: No space left.*nothing was changed"):
         patching.apply(tree)
     assert mini_tree.contents(tree) == before
 
@@ -322,3 +331,55 @@ def test_commands(tree: Path) -> None:
     result = run.invoke(command, ["check", str(tree)])
     assert isinstance(result.exception, PatchRefused)
     assert patching.MISSING in result.output
+
+
+@pytest.mark.parametrize("insert", hunks.load().inserts, ids=lambda insert: insert.name)
+@pytest.mark.parametrize("change", ["edited", "doubled", "gone"])
+def test_a_changed_anchor_does_not_hinder_revert(tree: Path, insert: hunks.Insert, change: str) -> None:
+    new = {"edited": insert.anchor + " // mine", "doubled": f"{insert.anchor}\n{insert.anchor}", "gone": "mine"}[change]
+    mini_tree.edit(tree, insert.file, insert.anchor, new)
+    wanted = mini_tree.contents(tree)
+    mini_tree.edit(tree, insert.file, new, insert.anchor)
+    patching.apply(tree)
+    mini_tree.edit(tree, insert.file, insert.anchor, new)
+    assert patching.revert(tree)
+    assert mini_tree.contents(tree) == wanted
+
+
+def test_a_moved_text_is_taken_out(tree: Path) -> None:
+    before = mini_tree.contents(tree)
+    patching.apply(tree)
+    call = next(insert for insert in hunks.load().inserts if insert.name == "gpu call")
+    mini_tree.edit(tree, GPU, call.text, "")
+    mini_tree.edit(tree, GPU, "                compute(node);\n", "                compute(node);\n" + call.text)
+    assert patching.revert(tree)
+    assert mini_tree.contents(tree) == before
+
+
+@pytest.mark.parametrize("file", hunks.load().files, ids=lambda file: file.name)
+@pytest.mark.parametrize("change", ["deleted", "line endings"])
+def test_an_added_file_that_is_gone_or_converted_does_not_hinder_revert(tree: Path, file: hunks.File, change: str) -> None:
+    before = mini_tree.contents(tree)
+    patching.apply(tree)
+    path = tree / file.target
+    if change == "deleted":
+        path.unlink()
+    else:
+        path.write_bytes(path.read_bytes().replace(b"\n", b"\r\n"))
+    said: list[str] = []
+    assert patching.revert(tree, said.append)
+    assert mini_tree.contents(tree) == before
+    (line,) = said
+    assert line.startswith(file.target) and ("gone" if change == "deleted" else "line endings") in line
+
+
+def test_added_files_that_are_left_alone_are_taken_out(tree: Path) -> None:
+    before = mini_tree.contents(tree)
+    patching.apply(tree)
+    for name, content in before.items():
+        (tree / name).write_bytes(content)
+    said: list[str] = []
+    assert patching.revert(tree, said.append)
+    assert mini_tree.contents(tree) == before
+    assert said == ["only files that the patch adds were left of it"]
+    assert not patching.revert(tree)

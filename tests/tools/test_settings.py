@@ -1,11 +1,12 @@
 """Settings: environment over config file over default; a wrong config file is one clear line."""
 
+import json
 import os
 import subprocess
 import sys
 
 import pytest
-from wavesmith import settings
+from wavesmith import cli, settings
 from wavesmith.errors import BadInput
 
 
@@ -95,3 +96,80 @@ def test_the_command_line_reports_a_wrong_file(tmp_path):
     run = subprocess.run([sys.executable, "-m", "wavesmith", "env"], env=environment, capture_output=True, text=True, check=False)
     assert run.returncode == 2 and run.stderr.startswith("error: ") and run.stderr.count("\n") == 1
     assert subprocess.run([sys.executable, "-m", "wavesmith", "--help"], env=environment, capture_output=True, check=False).returncode == 0
+
+
+WRONG = {
+    "WAVESMITH": ["maybe", "true", "2", " 1"],
+    "WAVESMITH_KERNELS": ["zzz", "mmq,zzz", "--mmq", "-"],
+    "WAVESMITH_LDS_LIMIT": ["64K", "-1", "4294967295"],
+    "WAVESMITH_LOG": ["loud", "WARN"],
+    "WAVESMITH_HOST_FAMILY": ["zz", "gfx1100"],
+    "WAVESMITH_HOST_CHECKED": ["x", "2"],
+    "WAVESMITH_HOST_RACECHECK": ["2"],
+    "WAVESMITH_HOST_ORDER": ["abc", "-1", "7x", "18446744073709551616", "9" * 5000, "\u0661"],
+}
+RIGHT = {
+    "WAVESMITH": ["", "0", "1"],
+    "WAVESMITH_KERNELS": ["", "mmq", "-mmq", "mmq, mmvq,", ","],
+    "WAVESMITH_LDS_LIMIT": ["", "0", "65536"],
+    "WAVESMITH_LOG": ["", "error", "debug"],
+    "WAVESMITH_HOST_FAMILY": ["", "gcn", "rdna3.5"],
+    "WAVESMITH_HOST_CHECKED": ["", "0", "1"],
+    "WAVESMITH_HOST_RACECHECK": ["", "1"],
+    "WAVESMITH_HOST_ORDER": ["", "0", "007", "18446744073709551615"],
+}
+
+
+@pytest.mark.parametrize(("name", "value"), [(name, value) for name, values in WRONG.items() for value in values])
+def test_wrong_values(config, monkeypatch, name, value):
+    monkeypatch.setenv(name, value)
+    with pytest.raises(BadInput) as caught:
+        settings.check()
+    assert name in str(caught.value) and settings.BY_NAME[name].expected in str(caught.value) and "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(("name", "value"), [(name, value) for name, values in RIGHT.items() for value in values])
+def test_right_values(config, monkeypatch, name, value):
+    monkeypatch.setenv(name, value)
+    settings.check()
+
+
+def test_defaults_are_right(config):
+    settings.check()
+    assert set(WRONG) == {setting.name for setting in settings.SETTINGS if setting.expected}
+
+
+def test_wrong_value_in_the_file(config, tmp_path):
+    config("host_racecheck = 2")
+    with pytest.raises(BadInput, match="WAVESMITH_HOST_RACECHECK is '2'; expected 0 or 1") as caught:
+        settings.check()
+    assert str(tmp_path / "config.toml") in str(caught.value)
+
+
+@pytest.mark.parametrize("command", ["validate", "bench", "quickstart", "build"])
+@pytest.mark.parametrize("where", ["environment", "file"])
+def test_commands_refuse_wrong_values(config, monkeypatch, capsys, command, where):
+    monkeypatch.setattr(os, "environ", os.environ.copy())
+    if where == "file":
+        config('log = "loud"')
+    else:
+        os.environ["WAVESMITH_LOG"] = "loud"
+    assert cli.main([command]) == 2
+    message = capsys.readouterr().err
+    assert message.startswith("error: WAVESMITH_LOG is 'loud'; expected error") and message.count("\n") == 1
+
+
+def test_env_marks_wrong_values(config, monkeypatch, capsys):
+    monkeypatch.setenv("WAVESMITH_LOG", "loud")
+    assert cli.main(["env"]) == 0
+    assert "loud (invalid: expected error, warn, info or debug)" in capsys.readouterr().out
+    assert cli.main(["env", "--json"]) == 0
+    problems = {row["name"]: row["problem"] for row in json.loads(capsys.readouterr().out)}
+    assert [name for name, problem in problems.items() if problem] == ["WAVESMITH_LOG"]
+
+
+def test_unset_puts_back(monkeypatch):
+    monkeypatch.setenv("WAVESMITH", "0")
+    with settings.unset(["WAVESMITH", "WAVESMITH_KERNELS"]):
+        assert "WAVESMITH" not in os.environ
+    assert os.environ["WAVESMITH"] == "0"

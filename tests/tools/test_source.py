@@ -309,3 +309,8 @@ def test_command_prints_the_path_last(locked) -> None:
     assert result.stdout.splitlines()[-1] == str(source.get().path)
     marker = json.loads(source.get().path.with_name(source.get().path.name + ".json").read_text())
     assert (marker["version"], marker["commit"], marker["via"]) == ("9.9.9", locked.commit, "git")
+
+
+def test_an_empty_version_is_refused() -> None:
+    with pytest.raises(BadInput, match="^'': not a supported"):
+        source.resolve("")

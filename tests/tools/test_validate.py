@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import math
+import os
 from pathlib import Path
 
 import jsonschema
 import numpy as np
 import pytest
-from gguf_bytes import F32, Gguf, tensor, text
+from gguf_bytes import F32, Gguf, int32, tensor, text, uint32
 from wavesmith import cli, host_library, model_generator, reference, validate, validate_checks, validate_report
 from wavesmith.census import products
 from wavesmith.errors import BadInput, CannotRun, KernelFault
@@ -462,7 +463,7 @@ def test_json_is_written_whole_or_not_at_all(tmp_path, small_model, stock, monke
     report = check(small_model, tmp_path)
     out = tmp_path / "out.json"
     out.write_text("before")
-    monkeypatch.setattr(json, "dump", lambda *_args, **_options: (_ for _ in ()).throw(OSError(28, "No space left on device")))
+    monkeypatch.setattr(os, "fsync", lambda _descriptor: (_ for _ in ()).throw(OSError(28, "No space left on device")))
     with pytest.raises(OSError, match="No space left"):
         validate_report.write_json(report, out)
     assert out.read_text() == "before"
@@ -556,3 +557,72 @@ def test_experts_on_a_real_build(host_build, tmp_path, mix):
     )
     assert report.passed, [product.failures for product in report.products]
     assert all(product.checks.module for product in report.products)
+
+
+# The user's environment and odd models -------------------------------------------------------------------------------
+
+
+def test_switches_of_the_user_do_not_count(small_model, tmp_path, stock, monkeypatch):
+    seen = {}
+    monkeypatch.setattr(stock, "__init__", lambda self, folder, environment: seen.update(environment))
+    kept = {"WAVESMITH_HOST_ORDER": "7", "WAVESMITH_LOG": "error", "PATH": "x"}
+    switches = {"WAVESMITH": "0", "WAVESMITH_KERNELS": "-mmq", "WAVESMITH_HOST_FAMILY": "gcn", "WAVESMITH_HOST_CHECKED": "1", "WAVESMITH_LDS_LIMIT": "1"}
+    for name, value in switches.items():
+        monkeypatch.setenv(name, value)
+    ours = []
+
+    def kernels(*operands, **options):
+        ours.append(os.environ.keys() & switches.keys())
+        return TRUE_KERNELS(*operands, **options)
+
+    monkeypatch.setattr(host_library, "mul_mat_raw", kernels)
+    report = validate.run(validate.plan(small_model, quick=True, family="rdna4"), tmp_path, {**kept, **switches})
+    assert report.passed
+    assert seen == {**kept, "WAVESMITH_HOST_FAMILY": "rdna4"}
+    assert ours and not set().union(*ours)
+    assert {name: os.environ[name] for name in switches} == switches
+
+
+def moe(folder: Path, used: bytes | None, count: bytes | None) -> Path:
+    keys = [text("general.architecture", "x"), *(key for key in (used, count) if key is not None)]
+    path = folder / "moe.gguf"
+    path.write_bytes(Gguf(keys=keys, tensors=[tensor("blk.0.ffn_up_exps.weight", (32, 2, 4), F32)], data=b"\0" * 1024).bytes())
+    return path
+
+
+@pytest.mark.parametrize(
+    ("used", "count", "expected"),
+    [
+        (int32("x.expert_used_count", -1), uint32("x.expert_count", 4), "x.expert_used_count is -1, but the model has 4 experts"),
+        (uint32("x.expert_used_count", 0), uint32("x.expert_count", 4), "x.expert_used_count is 0"),
+        (uint32("x.expert_used_count", 5), uint32("x.expert_count", 8), "x.expert_used_count is 5, but the model has 4 experts"),
+        (uint32("x.expert_used_count", 3), uint32("x.expert_count", 2), "x.expert_used_count is 3, but the model has 2 experts"),
+        (uint32("x.expert_used_count", 1 << 31), None, "x.expert_used_count is 2147483648"),
+        (text("x.expert_used_count", "two"), None, "x.expert_used_count should be an integer"),
+        (uint32("x.expert_used_count", 2), int32("x.expert_count", -4), "x.expert_count is -4"),
+    ],
+)
+@pytest.mark.parametrize("command", [["validate"], ["bench"], ["quickstart", "--model"]])
+def test_absurd_numbers_of_experts(tmp_path, monkeypatch, capsys, used, count, expected, command):
+    from wavesmith import build
+
+    def never(*_args, **_options):
+        raise AssertionError("a build was looked for")
+
+    for name in ("find", "ensure"):
+        monkeypatch.setattr(build, name, never)
+    assert cli.main([*command, str(moe(tmp_path, used, count))]) == 2
+    message = capsys.readouterr().err.splitlines()[-1]
+    assert message.startswith("error: ") and expected in message
+
+
+@pytest.mark.parametrize("used", [None, uint32("x.expert_used_count", 4), uint32("x.expert_used_count", 1)])
+def test_sound_numbers_of_experts(tmp_path, used):
+    assert validate.plan(moe(tmp_path, used, uint32("x.expert_count", 4))).products[0].experts == 4
+
+
+def test_a_model_without_experts_may_say_so(tmp_path):
+    keys = [text("general.architecture", "x"), uint32("x.expert_used_count", 0), uint32("x.expert_count", 0)]
+    path = tmp_path / "dense.gguf"
+    path.write_bytes(Gguf(keys=keys, tensors=[tensor("blk.0.ffn_up.weight", (32, 2), F32)], data=b"\0" * 256).bytes())
+    assert validate.plan(path).products[0].experts == 0

@@ -19,6 +19,8 @@ _CPP_TOKEN = re.compile(
     re.VERBOSE | re.DOTALL,
 )
 
+_FALSE, _TRUE = ("0", "false"), ("1", "true")  # conditions of #if whose outcome is known
+
 _CMAKE_TOKEN = re.compile(
     r"""
       (?P<skip> \#\[(?P<level>=*)\[.*?\](?P=level)\] | \#[^\n]* )
@@ -32,7 +34,7 @@ _CMAKE_CLOSER = {"if": "endif", "foreach": "endforeach", "while": "endwhile", "f
 
 @dataclass(frozen=True)
 class Place:
-    """`blocks` are the openers of the enclosing blocks, outermost first; `is_code` is false inside a comment or string."""
+    """`blocks` are the openers of the enclosing blocks, outermost first; `is_code` is false inside a comment, a string or #if 0."""
 
     is_code: bool
     blocks: tuple[str, ...]
@@ -58,13 +60,13 @@ def lies_inside(where: Place, inside: str, language: str) -> bool:
 def describe(where: Place) -> str:
     """A short phrase for messages, such as "in foo(int x)"."""
     if not where.is_code:
-        return "in a comment or string"
+        return "in a comment, a string or #if 0"
     return f"in {where.blocks[0][:80]}" if where.blocks else "at file level"
 
 
 def _place_in_cpp(text: str, offset: int) -> Place:
     blocks: list[str] = []
-    conditionals: list[list[list[str]]] = []  # per #if: [blocks before it, blocks after its first branch]
+    conditionals: list[_Conditional] = []  # open ones, outermost first
     statement = 0
     for token in _CPP_TOKEN.finditer(text):
         if token.start() > offset:
@@ -73,32 +75,53 @@ def _place_in_cpp(text: str, offset: int) -> Place:
             if token.start() <= offset < token.end():
                 return Place(False, tuple(blocks))
         elif token["directive"]:
-            blocks = _follow_conditional(token["keyword"], blocks, conditionals)
+            blocks = _follow_conditional(token["keyword"], _condition(token), blocks, conditionals)
             statement = token.end()
+        elif conditionals and conditionals[-1].is_dead:
+            continue
         else:
             if token["mark"] == "{" and token.start() < offset:
                 blocks = [*blocks, " ".join(text[statement : token.start()].split())]
             elif token["mark"] == "}" and token.start() < offset:
                 blocks = blocks[:-1]
             statement = token.end()
-    return Place(True, tuple(blocks))
+    return Place(not (conditionals and conditionals[-1].is_dead), tuple(blocks))
 
 
-def _follow_conditional(keyword: str, blocks: list[str], conditionals: list[list[list[str]]]) -> list[str]:
-    """Braces in the branches of an #if exclude each other: every branch starts from the state before it, the first one counts after it."""
+@dataclass
+class _Conditional:
+    """An #if that is open. Only conditions that are a constant are known; every other branch may be compiled."""
+
+    before: list[str]  # blocks before it
+    is_dead: bool  # whether the current branch is never compiled
+    is_decided: bool  # whether no later branch can be compiled
+    after: list[str] | None = None  # blocks after its first branch that may be compiled
+
+
+def _condition(directive: re.Match[str]) -> str:
+    text = directive[0][directive.end("keyword") - directive.start() :]
+    return re.sub(r"/\*.*?\*/|//.*|\\\r?\n", " ", text, flags=re.DOTALL).strip(" \t\r()")
+
+
+def _follow_conditional(keyword: str, condition: str, blocks: list[str], conditionals: list[_Conditional]) -> list[str]:
+    """Braces in the branches of an #if exclude each other: every branch starts from the state before it, the first live one counts after it."""
     if keyword.startswith("if"):
-        conditionals.append([blocks, []])
+        outside_dead = bool(conditionals) and conditionals[-1].is_dead
+        is_false = keyword == "if" and condition in _FALSE
+        conditionals.append(_Conditional(blocks, outside_dead or is_false, outside_dead or (keyword == "if" and condition in _TRUE)))
         return blocks
     if not conditionals:
         return blocks
+    current = conditionals[-1]
+    if keyword in ("else", "elif", "elifdef", "elifndef", "endif") and not current.is_dead and current.after is None:
+        current.after = blocks
     if keyword in ("else", "elif", "elifdef", "elifndef"):
-        before, after_first = conditionals[-1]
-        if not after_first:
-            conditionals[-1][1] = [*blocks, ""]  # never empty, so that the first branch is known to be over
-        return before
+        current.is_dead = current.is_decided or (keyword == "elif" and condition in _FALSE)
+        current.is_decided |= keyword == "elif" and condition in _TRUE
+        return current.before
     if keyword == "endif":
-        _, after_first = conditionals.pop()
-        return after_first[:-1] if after_first else blocks
+        conditionals.pop()
+        return current.before if current.after is None else current.after
     return blocks
 
 

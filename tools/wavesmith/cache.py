@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import errno
+import os
 from pathlib import Path
 
 from . import settings
-from .errors import BadInput
+from .errors import DISK_FULL, BadInput
 
 
 def root() -> Path:
@@ -25,7 +25,13 @@ def folder(name: str) -> Path:
     try:
         path.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        if error.errno in DISK_FULL:
             raise
-        raise BadInput(f"cannot make the cache folder {path}: {error.strerror}; choose another with WAVESMITH_CACHE") from None
+        raise _unusable(path, error.strerror) from None
+    if not os.access(path, os.W_OK | os.X_OK):
+        raise _unusable(path, "no permission to write there")
     return path
+
+
+def _unusable(path: Path, why: str) -> BadInput:
+    return BadInput(f"cannot use the cache folder {path}: {why}; choose another with WAVESMITH_CACHE")

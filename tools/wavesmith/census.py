@@ -6,6 +6,9 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from .errors import BadInput
+from .gguf_file import printable
+
 if TYPE_CHECKING:
     from .gguf_file import Model, Tensor
 
@@ -46,6 +49,22 @@ def _op(tensor: Tensor, tied: bool) -> str | None:
     if _EXPERTS.search(name):
         return MUL_MAT_ID
     return MUL_MAT
+
+
+def check_experts(model: Model) -> None:
+    """BadInput where a mixture of experts says to use none, or more of them than there are."""
+    used_key, count_key = (f"{model.architecture}.{name}" for name in ("expert_used_count", "expert_count"))
+    used, count = model.integer(used_key), model.integer(count_key)
+    counts = [product.experts for product in products(model) if product.op == MUL_MAT_ID]
+    if count is not None and count < 0:
+        raise BadInput(f"{printable(model.path)}: {count_key} is {count}")
+    if count:
+        counts.append(count)
+    if used is None or (not counts and used == 0):
+        return
+    most = min(counts, default=0)
+    if not 0 < used <= most:
+        raise BadInput(f"{printable(model.path)}: {used_key} is {used}, but the model has {most} experts")
 
 
 def products(model: Model) -> list[Product]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import importlib
 import signal
@@ -11,8 +12,8 @@ from types import FrameType
 
 import click
 
-from . import __version__
-from .errors import BadInput, CannotBuild, Interrupted, WavesmithError
+from . import __version__, streams
+from .errors import DISK_FULL, BadInput, CannotBuild, Interrupted, WavesmithError
 
 # Subcommand -> one line of help. Each lives in wavesmith/commands/NAME.py; keeping the lines here lets `--help` import none of them.
 COMMANDS = {
@@ -33,8 +34,11 @@ COMMANDS = {
 }
 
 EXIT_UNEXPECTED = 70  # EX_SOFTWARE of sysexits.h
-_DISK_FULL = (errno.ENOSPC, errno.EDQUOT)
 _NOT_ALLOWED = (errno.EACCES, errno.EPERM, errno.EROFS)
+
+
+class _ReaderGone(Exception):
+    """The reader of a pipe (`| head`) is gone. click would turn the error itself into exit status 1."""
 
 
 class LazyGroup(click.Group):
@@ -47,6 +51,18 @@ class LazyGroup(click.Group):
         if name not in COMMANDS:
             return None
         return importlib.import_module(f"{__package__}.commands.{name}").command
+
+    def make_context(self, *arguments: object, **options: object) -> click.Context:
+        try:  # prints the help
+            return super().make_context(*arguments, **options)
+        except BrokenPipeError:
+            raise _ReaderGone from None
+
+    def invoke(self, ctx: click.Context) -> object:
+        try:
+            return super().invoke(ctx)
+        except BrokenPipeError:
+            raise _ReaderGone from None
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
@@ -68,9 +84,19 @@ def command(ctx: click.Context) -> None:
 
 def main(arguments: list[str] | None = None) -> int:
     """Run the command line and return the exit status; every failure is one `error:` line on stderr."""
+    streams.open_closed()
     restore = _unwind_on_termination()
     try:
+        return _run(arguments)
+    finally:
+        streams.flush_quietly()
+        restore()
+
+
+def _run(arguments: list[str] | None) -> int:
+    try:
         result = command.main(args=arguments, prog_name="wavesmith", standalone_mode=False)
+        sys.stdout.flush()
         return result if isinstance(result, int) and not isinstance(result, bool) else 0
     except (KeyboardInterrupt, click.Abort):
         return _fail("interrupted", Interrupted.exit_code)
@@ -78,12 +104,10 @@ def main(arguments: list[str] | None = None) -> int:
         return _fail(str(error), error.exit_code)
     except click.ClickException as error:
         return _usage_error(error)
-    except BrokenPipeError:
-        return _reader_gone()
+    except (BrokenPipeError, _ReaderGone):
+        return 0
     except Exception as error:  # noqa: BLE001 - the last resort: a traceback never reaches the terminal
         return _unexpected(error)
-    finally:
-        restore()
 
 
 def _unwind_on_termination() -> Callable[[], None]:
@@ -107,7 +131,8 @@ def _unwind_on_termination() -> Callable[[], None]:
 
 
 def _fail(message: str, status: int) -> int:
-    print(f"error: {' '.join(message.split())}", file=sys.stderr)
+    with contextlib.suppress(OSError):  # nobody reads it; the exit status still says it
+        print(f"error: {' '.join(message.split())}", file=sys.stderr, flush=True)
     return status
 
 
@@ -120,16 +145,8 @@ def _usage_error(error: click.ClickException) -> int:
     return _fail(error.format_message().rstrip(".") + hint, error.exit_code)
 
 
-def _reader_gone() -> int:
-    """The reader of a pipe (`| head`) is gone: leave quietly, and keep the interpreter from complaining at exit."""
-    import os
-
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    return 0
-
-
 def _unexpected(error: Exception) -> int:
-    if isinstance(error, OSError) and error.errno in _DISK_FULL:
+    if isinstance(error, OSError) and error.errno in DISK_FULL:
         place = f" while writing {error.filename}" if error.filename else ""
         return _fail(f"no space left on the disk{place}", CannotBuild.exit_code)
     if isinstance(error, OSError) and error.errno in _NOT_ALLOWED and error.filename:

@@ -3,6 +3,10 @@
 `wavesmith.cli.main` prints `error: MESSAGE` on stderr and exits with `exit_code`; a traceback is never shown.
 """
 
+import errno
+
+DISK_FULL = (errno.ENOSPC, errno.EDQUOT)  # errno of an OSError that ends with CannotBuild's exit code
+
 
 class WavesmithError(Exception):
     """Base of all fatal errors. `exit_code` is the process's exit status."""

@@ -275,7 +275,7 @@ class GgufFile:
         if version in VERSIONS:
             return version
         swapped = int.from_bytes(version.to_bytes(4, "little"), "big")
-        if version & 0xFFFF == 0 and 0 < swapped <= 0xFFFF:
+        if swapped in (1, *VERSIONS):
             raise _Fault(f"is a big-endian GGUF file (version {swapped}); only little-endian files are supported")
         raise _Fault(f"has the unknown GGUF version {version}; versions 2 and 3 are supported")
 
@@ -372,9 +372,10 @@ def _part_path(path: Path, name: re.Match[str], number: int, count: int) -> Path
 def _open_parts(first: GgufFile) -> list[GgufFile]:
     """All files of the model that `first` belongs to, in order; just `first` when the model is not split."""
     count = first.integer("split.count", 1)
-    if count is None or count <= 1:
-        return [first]
     shown = printable(first.path)
+    if count is None or count <= 1:
+        _check_named_siblings(first)
+        return [first]
     number = first.integer("split.no", 0)
     if number is None or not 0 <= number < count:
         raise BadInput(f"{shown}: split.no is {number}, but split.count is {count}")
@@ -387,6 +388,17 @@ def _open_parts(first: GgufFile) -> list[GgufFile]:
         others = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
         raise BadInput(f"{shown}: is part {number + 1} of {count}, but {printable(missing[0])}{others} is missing beside it")
     return [_check_part(first if i == number else GgufFile(path), i, count) for i, path in enumerate(paths)]
+
+
+def _check_named_siblings(only: GgufFile) -> None:
+    """BadInput where the name of a file that does not say that it is split says so, and other parts are missing."""
+    name = _PART_NAME.match(only.path.name)
+    number, count = (int(name["number"]), int(name["count"])) if name else (1, 1)
+    if count > 1 and not 0 < number <= count:
+        raise BadInput(f"{printable(only.path)}: has the name of part {number} of {count}")
+    for sibling in (_part_path(only.path, name, i + 1, count) for i in range(count) if count > 1):
+        if not sibling.exists():
+            raise BadInput(f"{printable(only.path)}: has the name of part {number} of {count}, but {printable(sibling.name)} is missing beside it")
 
 
 def _check_part(part: GgufFile, number: int, count: int) -> GgufFile:

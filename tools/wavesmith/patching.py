@@ -7,12 +7,12 @@ whatever else was edited in the files are kept.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
 from . import anchors, hunks, replace_files
-from .errors import BadInput, PatchRefused
+from .errors import DISK_FULL, BadInput, CannotBuild, PatchRefused
 
 APPLIES = "applies"
 APPLIED = "applied"
@@ -103,13 +103,33 @@ def apply(tree: Path | str) -> bool:
     return True
 
 
-def revert(tree: Path | str) -> bool:
-    """Takes the patch out again, byte for byte; returns False where there is none. PatchRefused where its text was edited."""
+def revert(tree: Path | str, say: Callable[[str], None] | None = None) -> bool:
+    """Takes the patch out again, byte for byte; returns False where there is none. PatchRefused where its text was edited.
+
+    What was edited around its text stays as it is. say: told about added files that were gone or changed, one line each.
+    """
     plan = _plan(Path(tree), hunks.load(), reverting=True)
-    if _is_uniform(tree, plan.states, APPLIES):
+    states, remarks = _settle_files(plan.states)
+    if _is_uniform(tree, states, APPLIES):
         return False
     _write(Path(tree), plan.present, plan.without)
+    for remark in remarks if say else ():
+        say(remark)
     return True
+
+
+def _settle_files(states: list[HunkState]) -> tuple[list[HunkState], list[str]]:
+    """The states that a revert goes by, and remarks: added files may be gone already, or all that is left of the patch."""
+    files, inserts = [state for state in states if not state.anchor], [state for state in states if state.anchor]
+    remarks = [f"{state.file} {state.detail}; removed" for state in files if state.state == APPLIED and state.detail]
+    kinds = {state.state for state in inserts}
+    if kinds == {APPLIED}:
+        gone = [state for state in files if state.state == APPLIES]
+        return [state for state in states if state not in gone], [*remarks, *(f"{state.file} was gone already" for state in gone)]
+    there = [state for state in files if state.state != APPLIES]
+    if kinds == {APPLIES} and there:
+        return there, [*remarks, "only files that the patch adds were left of it"]
+    return states, remarks
 
 
 def unified_diff(tree: Path | str) -> str:
@@ -158,16 +178,16 @@ def _plan(tree: Path, patch: hunks.PatchSet, reverting: bool = False) -> _Plan:
     plan = _Plan(states, {}, {}, {})
     inserts = [insert for insert in patch.inserts if _is_for(insert.ggml, ggml_version(tree))]
     for file in dict.fromkeys(insert.file for insert in inserts):
-        _plan_inserts(tree, file, [insert for insert in inserts if insert.file == file], plan)
+        _plan_inserts(tree, file, [insert for insert in inserts if insert.file == file], plan, reverting)
     for file in patch.files:
-        _plan_file(tree, file, plan)
+        _plan_file(tree, file, plan, reverting)
     if not reverting:
         states.extend(_foreign_patches(tree, patch, plan))
         states.extend(_version_problems(tree, patch))
     return plan
 
 
-def _plan_inserts(tree: Path, file: str, inserts: list[hunks.Insert], plan: _Plan) -> None:
+def _plan_inserts(tree: Path, file: str, inserts: list[hunks.Insert], plan: _Plan, reverting: bool) -> None:
     try:
         present = _read(_inside_tree(tree, file))
     except PatchRefused as error:
@@ -176,11 +196,14 @@ def _plan_inserts(tree: Path, file: str, inserts: list[hunks.Insert], plan: _Pla
     base, found = _take_out(present.decode("latin-1"), inserts)
     placed = []
     for insert in inserts:
+        if reverting and found[insert.name] == APPLIED:  # its markers say where it is, whatever became of the anchor
+            plan.states.append(HunkState(insert.name, file, _first_line(insert), APPLIED))
+            continue
         state, offset = _find(base, insert, found[insert.name])
         plan.states.append(state)
         placed.append((offset, insert))
     plan.present[file], plan.without[file] = present, base.encode("latin-1")
-    if all(offset is not None for offset, _ in placed):
+    if not reverting and all(offset is not None for offset, _ in placed):
         patched = _put_in(base, placed)
         plan.patched[file] = patched.encode("latin-1")
         if all(kind == APPLIED for kind in found.values()) and plan.patched[file] != present:
@@ -272,7 +295,7 @@ def _line_ending(text: str, offset: int) -> str:
     return "\r\n" if newline > 0 and text[newline - 1] == "\r" else "\n"
 
 
-def _plan_file(tree: Path, file: hunks.File, plan: _Plan) -> None:
+def _plan_file(tree: Path, file: hunks.File, plan: _Plan, reverting: bool) -> None:
     plan.without[file.target], plan.patched[file.target] = None, file.content
     path = tree / file.target
     if not path.exists() and not path.is_symlink():
@@ -284,6 +307,9 @@ def _plan_file(tree: Path, file: hunks.File, plan: _Plan) -> None:
         plan.states.append(HunkState(file.name, file.target, "", UNREADABLE, str(error)))
         return
     same = plan.present[file.target] == file.content
+    if reverting and not same and plan.present[file.target].replace(b"\r\n", b"\n") == file.content:
+        plan.states.append(HunkState(file.name, file.target, "", APPLIED, "had other line endings"))
+        return
     plan.states.append(HunkState(file.name, file.target, "", APPLIED if same else EDITED, "" if same else "the file is there with other content"))
 
 
@@ -329,7 +355,8 @@ def _write(tree: Path, present: dict[str, bytes], wanted: dict[str, bytes | None
     try:
         replace_files.replace_all(changes)
     except OSError as error:
-        raise PatchRefused(f"{tree}: cannot write {error.filename or ''}: {error.strerror}; nothing was changed") from error
+        kind = CannotBuild if error.errno in DISK_FULL else PatchRefused
+        raise kind(f"{tree}: cannot write {error.filename or ''}: {error.strerror}; nothing was changed") from error
 
 
 def _inside_tree(tree: Path, file: str) -> Path:

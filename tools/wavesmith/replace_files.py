@@ -39,8 +39,10 @@ def _stage(path: Path, content: bytes) -> Path:
             os.fsync(file.fileno())
         if path.exists():
             os.chmod(temporary, path.stat().st_mode & 0o7777)
-    except BaseException:
+    except BaseException as error:
         temporary.unlink(missing_ok=True)
+        if isinstance(error, OSError):
+            error.filename = str(path)  # a failed write names no file by itself
         raise
     return temporary
 

@@ -7,8 +7,13 @@ from __future__ import annotations
 
 import functools
 import os
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+
+from .errors import BadInput
 
 _applied: set[str] = set()  # variables that `apply` took from the config file
 
@@ -19,6 +24,8 @@ class Setting:
     default: str
     meaning: str
     read_by: str  # "module", "host" (host platform of the kernels) or "tool"
+    expected: str = ""  # what a value must be, for messages
+    accepts: Callable[[str], bool] = lambda _value: True  # asked about values that are not empty; an empty one counts as not set
 
     @property
     def key(self) -> str:
@@ -43,19 +50,85 @@ class Setting:
             return "environment"
         return "config file" if self.name in configured() else "default"
 
+    def problem(self, value: str) -> str:
+        """What is wrong with a value, in one line; "" for a right one."""
+        return "" if value == "" or self.accepts(value) else f"{self.name} is {value!r}; expected {self.expected}"
+
+
+HOST_FAMILIES = ("gcn", "cdna2", "cdna3", "cdna4", "rdna2", "rdna3", "rdna3.5", "rdna4")
+KERNELS = ("mmq", "mmvq", "gemm", "fattn")
+LOG_LEVELS = ("error", "warn", "info", "debug")
+
+
+def _any_of(values: Iterable[str]) -> str:
+    *first, last = values
+    return f"{', '.join(first)} or {last}"
+
+
+def _is_switch(value: str) -> bool:
+    return value in ("0", "1")
+
+
+def _is_kernel_list(value: str) -> bool:
+    names = [name for item in value.split(",") if (name := item.replace(" ", ""))]
+    return all(name.removeprefix("-") in KERNELS for name in names)
+
+
+def _is_seed(value: str) -> bool:
+    return re.fullmatch("[0-9]+", value) is not None and int(value.lstrip("0")[:21] or "0") < 1 << 64
+
+
+def _is_byte_count(value: str) -> bool:
+    return _is_seed(value) and int(value.lstrip("0") or "0") < (1 << 32) - 1
+
 
 _CONFIG = "WAVESMITH_CONFIG"  # cannot be set in the file that it names
 
 SETTINGS = (
-    Setting("WAVESMITH", "1", "0 leaves every op to stock", "module"),
-    Setting("WAVESMITH_KERNELS", "mmq,mmvq,gemm,fattn", "kernels that may run; a leading '-' leaves one out (-mmq)", "module"),
-    Setting("WAVESMITH_LDS_LIMIT", "", "most LDS in bytes that a workgroup may have; lowers what the family allows", "host"),
+    Setting("WAVESMITH", "1", "0 leaves every op to stock", "module", "0 or 1", _is_switch),
+    Setting(
+        "WAVESMITH_KERNELS",
+        ",".join(KERNELS),
+        "kernels that may run; a leading '-' leaves one out (-mmq)",
+        "module",
+        f"a list of {_any_of(KERNELS)}, each with or without a leading '-'",
+        _is_kernel_list,
+    ),
+    Setting(
+        "WAVESMITH_LDS_LIMIT",
+        "",
+        "most LDS in bytes that a workgroup may have; lowers what the family allows",
+        "host",
+        "a number of bytes below 2^32 - 1",
+        _is_byte_count,
+    ),
     Setting("WAVESMITH_LEDGER", "", "file, or '-' for stderr: which kernel ran each op, or why stock did, printed at exit", "module"),
-    Setting("WAVESMITH_LOG", "warn", "error, warn, info or debug", "module"),
-    Setting("WAVESMITH_HOST_FAMILY", "rdna3", "gfx family whose kernels the host target runs", "host"),
-    Setting("WAVESMITH_HOST_CHECKED", "0", "1 checks every LDS and buffer access of the host target", "host"),
-    Setting("WAVESMITH_HOST_RACECHECK", "0", "1 also reports LDS races of the host target (implies WAVESMITH_HOST_CHECKED=1)", "host"),
-    Setting("WAVESMITH_HOST_ORDER", "", "seed of a random order of the threads of a block on the host target", "host"),
+    Setting("WAVESMITH_LOG", "warn", _any_of(LOG_LEVELS), "module", _any_of(LOG_LEVELS), LOG_LEVELS.__contains__),
+    Setting(
+        "WAVESMITH_HOST_FAMILY",
+        "rdna3",
+        "gfx family whose kernels the host target runs",
+        "host",
+        _any_of(HOST_FAMILIES),
+        HOST_FAMILIES.__contains__,
+    ),
+    Setting("WAVESMITH_HOST_CHECKED", "0", "1 checks every LDS and buffer access of the host target", "host", "0 or 1", _is_switch),
+    Setting(
+        "WAVESMITH_HOST_RACECHECK",
+        "0",
+        "1 also reports LDS races of the host target (implies WAVESMITH_HOST_CHECKED=1)",
+        "host",
+        "0 or 1",
+        _is_switch,
+    ),
+    Setting(
+        "WAVESMITH_HOST_ORDER",
+        "",
+        "seed of a random order of the threads of a block on the host target",
+        "host",
+        "a decimal seed below 2^64",
+        _is_seed,
+    ),
     Setting("WAVESMITH_HOST_LIBRARY", "", "host library to load in place of the installed one", "tool"),
     Setting("WAVESMITH_CACHE", "", "cache folder in place of $XDG_CACHE_HOME/wavesmith", "tool"),
     Setting("PIP_INDEX_URL", "", "package index to fetch from; with pip at hand, all of pip's configuration counts", "tool"),
@@ -72,6 +145,30 @@ BY_NAME = {setting.name: setting for setting in SETTINGS}
 def get(name: str) -> str:
     """Current value of a listed setting; KeyError for a name that is not listed."""
     return BY_NAME[name].value
+
+
+def check() -> None:
+    """BadInput for the first setting with a wrong value, wherever that comes from."""
+    for setting in SETTINGS:
+        problem = setting.problem(setting.value)
+        if problem:
+            where = f" (in {config_path()})" if setting.source == "config file" else ""
+            raise BadInput(problem + where)
+
+
+def without(environment: Mapping[str, str], names: Iterable[str]) -> dict[str, str]:
+    """A copy of `environment` in which the named settings are not set."""
+    return {name: value for name, value in environment.items() if name not in names}
+
+
+@contextmanager
+def unset(names: Iterable[str]) -> Iterator[None]:
+    """Takes the named settings out of our own environment for a while."""
+    before = {name: os.environ.pop(name) for name in names if name in os.environ}
+    try:
+        yield
+    finally:
+        os.environ.update(before)
 
 
 def config_path() -> Path:

@@ -54,13 +54,13 @@ def resolve(spec: str | None = None) -> Identity:
         entry = locked.by_commit(spec)
     if entry is not None:
         return Identity(entry.version, entry.version, entry.commit, entry)
-    if Path(spec).is_dir():
+    if spec and Path(spec).is_dir():
         return _identify_folder(Path(spec).resolve())
     if re.fullmatch(r"b\d+", spec):
         return Identity(spec, spec, spec)
     if re.fullmatch(r"[0-9a-f]{7,40}", spec):
         return Identity(spec, spec[:9], spec)
-    raise BadInput(f"{spec}: not a supported llama.cpp version ({locked.names()}), a tag (b1234), a commit or a folder")
+    raise BadInput(f"{spec or repr(spec)}: not a supported llama.cpp version ({locked.names()}), a tag (b1234), a commit or a folder")
 
 
 def get(spec: str | None = None, via: str = "auto", *, fresh: bool = False, on_progress: OnProgress | None = None, say: Say | None = None) -> Source:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from . import census, host_library, ops
+from . import census, host_library, ops, settings
 from .errors import BadInput
 from .gguf_file import Model, printable
 from .stock_ggml import StockGgml
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 COLUMNS = (1, 2, 7, 16, 33, 128)
 QUICK_COLUMNS = (1, 16, 33)
 QUICK_ROWS = 1024
+_SWITCHES = ("WAVESMITH", "WAVESMITH_KERNELS", "WAVESMITH_HOST_FAMILY", "WAVESMITH_HOST_CHECKED", "WAVESMITH_LDS_LIMIT")
 
 OnProgress = Callable[[int, int], None]
 
@@ -53,6 +54,7 @@ def plan(model: Path, *, target: str = "host", family: str = "rdna3", quick: boo
     """Reads the model and checks the request. BadInput for a faulty model, an unknown target or family, or nothing to check."""
     check_request(target, family)
     opened = Model.open(model)
+    census.check_experts(opened)
     products = census.products(opened)
     if not products:
         raise BadInput(f"{printable(model)}: has no weights that a matrix product uses")
@@ -70,8 +72,15 @@ def find_build(target: str, family: str, steps: Steps | None = None) -> tuple[Pa
 def run(plan: Plan, library_folder: Path, environment: dict[str, str], on_progress: OnProgress | None = None) -> Report:
     """Checks every product of the plan against the float64 reference and the ggml in `library_folder`.
 
+    Settings that switch the module or some of its kernels off, or checked ones on, do not count here, whoever set them.
     CannotRun when that folder holds no ggml or the host library is missing. A product that fails is a row of the report.
     """
+    module = {**settings.without(environment, _SWITCHES), "WAVESMITH_HOST_FAMILY": plan.family}
+    with settings.unset(_SWITCHES):
+        return _run(plan, library_folder, module, on_progress)
+
+
+def _run(plan: Plan, library_folder: Path, environment: dict[str, str], on_progress: OnProgress | None) -> Report:
     started = time.monotonic()
     host_library.set_threads(0)
     reports = []
@@ -113,8 +122,8 @@ def _validate_product(plan: Plan, product: census.Product, stock: StockGgml, dev
         report.status, report.reason = STOCK, "no kernel for this type, stock runs it"
     else:
         started = time.monotonic()
-        used = plan.model.get(f"{plan.model.architecture}.expert_used_count")
-        case = Case(product, max(plan.columns), plan.family, QUICK_ROWS if plan.quick else None, used if isinstance(used, int) else None)
+        used = plan.model.integer(f"{plan.model.architecture}.expert_used_count")
+        case = Case(product, max(plan.columns), plan.family, QUICK_ROWS if plan.quick else None, used)
         ProductChecks(case, plan.columns, stock, MODULE_DEVICE in devices, report).run()
         report.seconds = round(time.monotonic() - started, 2)
     return report

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from . import __version__
-from .errors import BadInput
-from .gguf_file import printable
+from . import __version__, output_file
 
 SCHEMA = "wavesmith/validate"
 SCHEMA_VERSION = 1
@@ -100,30 +97,6 @@ class Report:
         }
 
 
-def check_writable(path: Path) -> None:
-    """BadInput when a report could not be written to `path`: better now than after minutes of work."""
-    folder = path.absolute().parent
-    if not folder.is_dir():
-        raise BadInput(f"cannot write {printable(path)}: its folder does not exist")
-    if path.is_dir():
-        raise BadInput(f"cannot write {printable(path)}: it is a folder")
-    if not os.access(folder, os.W_OK):
-        raise BadInput(f"cannot write {printable(path)}: no permission for its folder")
-
-
 def write_json(report: Report, path: Path) -> None:
-    """Writes the report atomically: the file is whole or as it was before. BadInput when it cannot be written there."""
-    import json
-
-    part = path.with_name(f"{path.name}.{os.getpid()}.part")
-    try:
-        with open(part, "w", encoding="utf-8") as file:
-            json.dump(report.as_json(), file, indent=2, allow_nan=False)
-            file.write("\n")
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(part, path)
-    except (FileNotFoundError, NotADirectoryError, IsADirectoryError, PermissionError) as error:
-        raise BadInput(f"cannot write {printable(path)}: {error.strerror}") from None
-    finally:
-        part.unlink(missing_ok=True)
+    """Writes the report to the file that the user named. BadInput when it cannot be written there."""
+    output_file.write_json(path, report.as_json())

@@ -19,7 +19,7 @@ from ..build_plan import TARGETS
 @click.option("--threads", "-t", type=click.IntRange(1), help="Threads of both sides; default 2, or 1 on a single CPU.")
 @click.option("--repetitions", "-r", type=click.IntRange(1), default=2, show_default=True, help="Runs per side.")
 @click.option("--perplexity", "text", type=click.Path(path_type=Path), help="Also compare the perplexity over the first 1,024 tokens of TEXT.")
-@click.option("--json", "json_file", type=click.Path(dir_okay=False, path_type=Path), help="Also write the result to a file.")
+@click.option("--json", "json_file", type=click.Path(path_type=Path), help="Also write the result to a file.")
 def command(
     model: Path | None,
     target: str,
@@ -38,10 +38,13 @@ def command(
     """
     if not prompt and not generate:
         raise click.UsageError("--prompt and --generate are both 0: nothing to measure")
-    from .. import bench, build, validate
+    from .. import bench, build, output_file, settings, validate
     from .. import model as models
     from ..progress import Steps
 
+    settings.check()
+    if json_file:
+        output_file.check_writable(json_file)
     if family:
         validate.check_request(target, family)
     steps = Steps("bench")
@@ -54,7 +57,7 @@ def command(
     if text:
         result["perplexity"] = _compare_perplexity(made, path, text, threads, family, steps)
     if json_file:
-        _write(json_file, result)
+        output_file.write_json(json_file, result)
 
 
 def _compare_perplexity(made, model: Path, text: Path, threads: int, family: str | None, steps) -> dict:
@@ -63,9 +66,3 @@ def _compare_perplexity(made, model: Path, text: Path, threads: int, family: str
     outcome = perplexity.compare(made, model, text, threads=threads, family=family, steps=steps)
     click.echo(f"perplexity: stock {outcome.stock:.4f}, wavesmith {outcome.wavesmith:.4f}, difference {100 * outcome.difference:+.3f} %")
     return outcome.as_json()
-
-
-def _write(path: Path, result: dict) -> None:
-    from ..build import write_json
-
-    write_json(path, result)

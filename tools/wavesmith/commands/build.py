@@ -26,11 +26,14 @@ def command(words: tuple[str, ...], llama: str | None, via: str, jobs: int | Non
     Without --target the build is for the GPUs that `wavesmith doctor` finds, and for the CPU (host) where it finds none.
     A build that is there already is used as it is; one that was interrupted goes on where it stopped.
     """
-    from .. import build, build_plan, target_choice
+    from .. import build, build_plan, cache, settings, target_choice
     from ..progress import Steps
 
+    settings.check()
     choice = target_choice.choose(list(words))
     plan = build_plan.resolve(choice.targets, llama, out, notes=choice.notes)
+    if not plan_only:
+        cache.folder("builds")  # a place that cannot be used is known before anything is printed
     width = max(len(label) for label, _ in plan.lines())
     for label, value in plan.lines():
         click.echo(f"{label:{width}}  {value}", err=not plan_only)

@@ -21,6 +21,8 @@ def _print_json() -> None:
     import json
 
     rows = [{"name": s.name, "value": s.value, "default": s.default, "source": s.source, "read_by": s.read_by, "meaning": s.meaning} for s in settings.SETTINGS]
+    for row, setting in zip(rows, settings.SETTINGS, strict=True):
+        row["problem"] = setting.problem(setting.value)
     click.echo(json.dumps(rows, indent=2))
 
 
@@ -33,5 +35,7 @@ def _print_table() -> None:
     table = Table("variable", "value", "from", "default", "read by", "meaning", box=None, padding=(0, 1), pad_edge=False)
     for setting in settings.SETTINGS:
         value = f"[bold]{escape(setting.value)}[/bold]" if setting.is_set else escape(setting.value)
+        if setting.problem(setting.value):
+            value += f" [red](invalid: expected {escape(setting.expected)})[/red]"
         table.add_row(setting.name, value, setting.source, escape(setting.default), setting.read_by, escape(setting.meaning))
     print_table(table)

@@ -94,7 +94,7 @@ def revert(tree: Path) -> None:
     """Take the patch out of TREE again, byte for byte."""
     from .. import patching
 
-    click.echo("reverted" if patching.revert(tree) else "not applied, nothing changed")
+    click.echo("reverted" if patching.revert(tree, lambda line: click.echo(line, err=True)) else "not applied, nothing changed")
 
 
 @command.command()

@@ -20,9 +20,10 @@ def command(model: Path | None, llama: str | None, via: str, family: str, quick:
 
     The first run takes minutes; later ones reuse what is there. Exit code 0 only if the validation passed.
     """
-    from .. import quickstart
+    from .. import quickstart, settings
     from ..progress import Steps
 
+    settings.check()
     steps = Steps("quickstart")
     outcome = quickstart.run(model=model, llama=llama, via=via, family=family, quick=quick, fresh=fresh, jobs=jobs, steps=steps)
     _print(outcome, steps.folder)

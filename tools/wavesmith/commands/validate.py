@@ -22,14 +22,15 @@ def command(model: Path | None, target: str, family: str, quick: bool, build_dir
     """
     import os
 
-    from .. import host_library, validate, validate_report
+    from .. import host_library, output_file, settings, validate, validate_report
     from .. import model as models
     from ..progress import Steps
     from ..stock_ggml import find_library
 
+    settings.check()
     validate.check_request(target, family)
     if json_file is not None:
-        validate_report.check_writable(json_file)
+        output_file.check_writable(json_file)
     if build_dir is not None:
         find_library(build_dir)
     steps = Steps("validate")

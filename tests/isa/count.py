@@ -10,14 +10,15 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import click
-from wavesmith.errors import BadInput, WavesmithError
+from wavesmith.errors import BadInput, CheckFailed, WavesmithError
 from wavesmith.kernels import compile as kernels_compile
 from wavesmith.kernels import definitions, manifest
 from wavesmith.kernels.device_source import Kernel, Unit
 from wavesmith.targets import resolve
 
 from . import cases, emulator, evidence, figures, record, sources
-from .emulator import CodeObject, Outcome
+from .emulator import CodeObject, EmulationFailed, Outcome
+from .problems import Mismatch
 
 FILE = evidence.FOLDER / "counts.json"
 STOCK = evidence.FOLDER / "stock-counts.json"
@@ -99,7 +100,10 @@ def _row(kernel: dict, folder: Path, compiler: str, source_hash: str) -> dict:
 
     def run(k: int) -> Outcome:
         case = cases.Case("counted", None, lambda: make.plain(kernel["plan"]["tile_m"], kernel["plan"]["tile_n"], k))
-        return record.run_case(kernel, code, case)[0]
+        try:
+            return record.run_case(kernel, code, case)[0]
+        except (EmulationFailed, Mismatch) as error:
+            raise CheckFailed(f"{kernel['target']} {kernel['symbol']}: not counted, K = {k}: {error}") from None
 
     step = 2 * cases.full_tile_k(kernel)
     found = figures.per_million(kernel, run, (step, 2 * step))

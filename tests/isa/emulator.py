@@ -6,11 +6,12 @@ import importlib
 import os
 import sys
 from dataclasses import dataclass
-from functools import cache
+from functools import lru_cache
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from wavesmith import cache
 from wavesmith.errors import CannotRun
 
 DESCRIPTION = "an AMDGPU ISA emulator driving tinygrad's mock GPU, not part of this repository"
@@ -33,20 +34,37 @@ class Outcome:
     warnings: dict[str, int]
 
 
-@cache
+@lru_cache(maxsize=1)
 def _module() -> ModuleType:
     folder, tinygrad = (os.environ.get(name) for name in ("WAVESMITH_EMULATOR", "TINYGRAD"))
     if not folder or not (Path(folder) / "run_co.py").is_file():
         raise CannotRun(f"no ISA emulator: set WAVESMITH_EMULATOR to the folder that holds run_co.py (docs/isa.md), now '{folder or ''}'")
     if not tinygrad or not Path(tinygrad).is_dir():
         raise CannotRun(f"the ISA emulator needs tinygrad: set TINYGRAD to its source tree (docs/isa.md), now '{tinygrad or ''}'")
+    # What the emulator makes of instructions is cached; with the correction below it belongs in a cache of its own.
+    os.environ["EMU_CACHE"] = str(cache.folder("isa-emulator"))
     sys.path.insert(0, folder)
     try:
-        return importlib.import_module("run_co")
-    except ImportError as error:
+        module = importlib.import_module("run_co")
+        _correct_byte_operands(importlib.import_module("tinyemu").compiler().emu)
+    except (ImportError, AttributeError, RuntimeError) as error:
         raise CannotRun(f"the ISA emulator in {folder} cannot be loaded: {error}") from None
     finally:
         sys.path.remove(folder)
+    return module
+
+
+def _correct_byte_operands(instructions: ModuleType) -> None:
+    """CDNA's sign-extended byte operands (SDWA, sext): the emulator takes every byte for negative, since the constant 128 is replaced in it."""
+    select, constant = instructions._sdwa_select, instructions._c
+
+    def sdwa_select(value: Any, selection: Any, extend: Any) -> Any:
+        plain = select(value, selection, constant(0))
+        byte, word = (plain >> constant(7)).ne(constant(1)), (plain >> constant(15)).ne(constant(1))
+        extended = (selection < constant(4)).where(byte.where(plain, plain | constant(0xFFFFFF00)), word.where(plain, plain | constant(0xFFFF0000)))
+        return (extend.ne(constant(0)) & (selection < constant(6))).where(extended, plain)
+
+    instructions._sdwa_select = sdwa_select
 
 
 def require() -> None:

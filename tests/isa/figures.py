@@ -25,6 +25,8 @@ def totals(outcome: Outcome) -> dict[str, float]:
     dual = outcome.classes.get("valu_dual", 0)
     classes = {name: outcome.classes.get(kind, 0) for name, kind in _CLASSES.items()}
     work = sum(count * _multiply_adds(opcode) for opcode, count in outcome.opcodes.items())
+    signals = sum(count for opcode, count in outcome.opcodes.items() if opcode.upper().startswith("S_BARRIER_SIGNAL"))  # gfx12: half a barrier
+    classes["whole_barriers"] = classes["barrier"] - signals
     return {"issue": issue, "valu": outcome.classes.get("valu", 0) + dual, "dual": dual, **classes, "matrix_work": work, **outcome.memory}
 
 
@@ -46,9 +48,9 @@ def per_million(kernel: Mapping[str, Any], run: Callable[[int], Outcome], length
     at_k = {name: short[name] + slope[name] * (K - lengths[0]) for name in long}
     millions = plan["tile_m"] * plan["tile_n"] * K / 1e6
     kind = gguf_type(kernel["type"].upper())
-    made = {name: value / millions for name, value in at_k.items() if name != "matrix_work"}
+    made = {name: value / millions for name, value in at_k.items() if name not in ("matrix_work", "whole_barriers")}
     made["matrix_ratio"] = at_k["matrix_work"] / (millions * 1e6)
     made["conflicts_in_loop"] = slope["lds_conflicts"] * K / millions
-    made["barriers_per_step"] = slope["barrier"] * plan["tile_k"] / plan["waves"]
+    made["barriers_per_step"] = slope["whole_barriers"] * plan["tile_k"] / plan["waves"]
     made["weights_loaded"] = (slope["global_bytes"] - plan["tile_n"] * ACTIVATION_BYTES) / (plan["tile_m"] * kind.block_bytes / kind.block_values)
     return {name: round(value, 3) for name, value in made.items()}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from pathlib import Path
 
+import numpy as np
 import pytest
 from wavesmith.errors import CannotBuild, CannotRun
 from wavesmith.kernels import compile as kernels_compile
@@ -55,3 +56,23 @@ def test_a_wrong_launch_is_noticed(folder: Path) -> None:
     with pytest.raises(record.Failed):
         record.run_cases(wrong, folder, planned, entry)
     assert Counter(entry.cases) == Counter()
+
+
+BYTES = """
+extern "C" __attribute__((global)) void kernel(const int * words, float * values) {
+    const int t = __builtin_amdgcn_workitem_id_x(), word = words[t];
+    for (int i = 0; i < 4; ++i) values[4 * t + i] = (float) (signed char) (word >> (8 * i));
+}
+"""
+
+
+def test_sign_of_byte_operands(tmp_path: Path) -> None:
+    """What the adapter corrects: CDNA converts signed bytes with one instruction (SDWA)."""
+    source, output = tmp_path / "bytes.hip", tmp_path / "bytes.co"
+    source.write_text(BYTES)
+    compiler.compile_unit(compiler.find(), source, "gfx942", output)
+    words = np.random.default_rng(0).integers(-(2**31), 2**31, 64).astype(np.int32)
+    values = np.zeros(256, np.float32)
+    outcome = emulator.CodeObject(output).run("kernel", (1, 1, 1), (64, 1, 1), [words, values], 0, None)
+    assert any(name.startswith("V_CVT_F32_I32") for name in outcome.opcodes)
+    assert values.tolist() == words.view(np.int8).tolist()

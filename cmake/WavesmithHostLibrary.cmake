@@ -13,6 +13,7 @@ endfunction()
 function(wavesmith_install_package)
     install(TARGETS wavesmith-host LIBRARY DESTINATION wavesmith/lib)
     get_filename_component(root ${WAVESMITH_BACKEND_DIR} DIRECTORY)
+    install(FILES ${root}/LICENSE DESTINATION wavesmith/data)
     foreach (folder backend patches cmake)
         install(DIRECTORY ${root}/${folder} DESTINATION wavesmith/data OPTIONAL
             PATTERN "__pycache__" EXCLUDE
